@@ -1,0 +1,1 @@
+"""Every encoding of "row N of file F is gone", and the one value they decode to."""

@@ -1,0 +1,132 @@
+"""The contract of an engine: runs relational SQL over scans. It knows nothing of a table format."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import pyarrow as pa
+
+from lakedbapi.model.catalog import PartitionSpec
+from lakedbapi.model.changes import WrittenFile
+from lakedbapi.model.scan import Scan
+from lakedbapi.model.types import Schema
+
+
+class RelationName(NamedTuple):
+    catalog: str
+    schema: str
+    name: str
+
+
+@dataclass(frozen=True)
+class View:
+    """SELECT text over other relations of the same query. Unqualified names in it are looked up in `schema` first."""
+
+    sql: str
+    column_aliases: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class ScanRelation:
+    """A table. `extra` names columns that it has after its own: some of `PART`, `POSITION`, `ROW_ID`, `ROW_SNAPSHOT`, `FILENAME`,
+    each with the column name that it gets."""
+
+    scan: Scan
+    extra: Mapping[str, str] = field(default_factory=dict)
+
+
+PART = "part"
+"""Number of the row's part in the scan, int64 NOT NULL."""
+POSITION = "position"
+"""The row's position in its part, int64 NOT NULL."""
+ROW_ID = "row id"
+"""int64; NULL = not known before the commit."""
+ROW_SNAPSHOT = "row snapshot"
+"""Snapshot that added the row (embedded, else that of the file), int64; NULL = not known before the commit."""
+FILENAME = "filename"
+"""Path of the data file; NULL for rows in no file."""
+
+Relation = ScanRelation | View | pa.Table | pa.RecordBatchReader
+"""What a name in a query can stand for."""
+
+
+@dataclass(frozen=True)
+class ResultColumn:
+    name: str
+    type: str
+    """The engine's SQL spelling, e.g. `DECIMAL(9,2)`."""
+
+
+class Result(ABC):
+    """A running query."""
+
+    columns: Sequence[ResultColumn]
+    schema: pa.Schema
+
+    @abstractmethod
+    def reader(self) -> pa.RecordBatchReader:
+        """The rest of the rows, streamed."""
+
+    @abstractmethod
+    def close(self) -> None: ...
+
+
+@dataclass(frozen=True)
+class Query:
+    """One SELECT and everything that its names mean.
+
+    `parameters` are referenced in `sql` as `$name`; values are Python values, or Arrow scalars. Unused ones are ignored.
+    `search_path` is the (catalog, schema) for unqualified names.
+    """
+
+    sql: str
+    relations: Mapping[RelationName, Relation] = field(default_factory=dict)
+    parameters: Mapping[str, object] = field(default_factory=dict)
+    search_path: tuple[str, str] = ("memory", "main")
+
+
+@dataclass(frozen=True)
+class WriteOptions:
+    """How data files are written."""
+
+    directory: str
+    """Ends in `/`."""
+    file_prefix: str = "ducklake-"
+    compression: str = "snappy"
+    compression_level: int | None = None
+    row_group_size: int | None = None
+    row_group_size_bytes: int | None = None
+    parquet_version: str | None = None
+    target_file_size: int | None = None
+    hive_layout: bool = True
+    sort_by: tuple[str, ...] = ()
+    """SQL ordering terms."""
+    partitioning: PartitionSpec | None = None
+
+
+class Engine(ABC):
+    """Runs queries for one connection. Safe to use from several threads; `interrupt` from any."""
+
+    @abstractmethod
+    def query(self, query: Query) -> Result: ...
+
+    @abstractmethod
+    def fetch(self, query: Query) -> pa.Table:
+        """Run to the end."""
+
+    @abstractmethod
+    def write(self, source: Query | pa.Table, schema: Schema, options: WriteOptions, *, row_ids: bool = False) -> tuple[WrittenFile, ...]:
+        """Write the rows of `source` as data files with the field ids of `schema`, streaming.
+
+        With `row_ids` the source's last column is `_lake_row_id`, embedded under `ROW_ID_FIELD`. On failure no file is left.
+        """
+
+    @abstractmethod
+    def interrupt(self) -> None:
+        """Stop what is running; it raises OperationalError."""
+
+    @abstractmethod
+    def close(self) -> None: ...

@@ -1,0 +1,175 @@
+"""The contract of a table format: what a new format must provide.
+
+A format turns metadata into model values and staged changes into commits. It knows nothing of SQL or of an engine.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+
+import pyarrow as pa
+
+from lakedbapi.model.catalog import AsOf, SchemaInfo, SnapshotInfo, TableInfo, ViewInfo
+from lakedbapi.model.changes import Changes
+from lakedbapi.model.scan import ColumnBounds, FileGroup, PartitionColumn, RowGroup, Scan
+from lakedbapi.storage.filesystem import Storage
+
+
+@dataclass(frozen=True)
+class Capabilities:
+    """What a format can do, as data. A statement that needs a missing one is refused before it touches anything."""
+
+    multi_table_commit: bool = False
+    schemas: bool = False
+    views: bool = False
+    ddl: bool = False
+    row_changes: bool = False
+    """DELETE, UPDATE and MERGE."""
+    inserts: bool = False
+    delete_vectors: bool = False
+    """Merge-on-read; without it every row-level change is copy-on-write."""
+    row_ids: bool = False
+    """Rows have stable ids, which UPDATE and compaction keep."""
+    identity_columns: bool = False
+    travel_by_version: bool = True
+    travel_by_timestamp: bool = True
+    travel_by_ref: bool = False
+    change_feed: bool = False
+    partition_transforms: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True)
+class CommitResult:
+    snapshot: int
+    """Id of the new snapshot (of the table's new version)."""
+    attempts: int = 1
+    tables: Mapping[int, int] = field(default_factory=dict)
+    """Provisional table id -> final table id."""
+
+
+class Snapshot(ABC):
+    """A catalog at one point, read-only and immutable: the same questions always get the same answers.
+
+    Lookups by name are case-insensitive. Implementations load lazily and cache; they are safe to share by threads.
+    """
+
+    id: int
+    time: datetime
+
+    @abstractmethod
+    def schemas(self) -> Mapping[int, SchemaInfo]: ...
+
+    @abstractmethod
+    def tables(self) -> Mapping[int, TableInfo]: ...
+
+    @abstractmethod
+    def views(self) -> Mapping[int, ViewInfo]: ...
+
+    @abstractmethod
+    def files(self, table: TableInfo) -> pa.Table:
+        """The live data files (columns: at least `model.scan.DATA_FILES`)."""
+
+    @abstractmethod
+    def bounds(self, table: TableInfo, files: pa.Table, field_id: int) -> ColumnBounds | None:
+        """Statistics of a top-level column for each row of `files` (a subset of `files(table)`), None = none known."""
+
+    @abstractmethod
+    def partition_values(self, table: TableInfo, files: pa.Table) -> Mapping[tuple[int, str], PartitionColumn]:
+        """(field id, transform) -> the transformed value for each row of `files`; only transforms that are safe to prune on."""
+
+    @abstractmethod
+    def file_groups(self, table: TableInfo, files: pa.Table) -> Sequence[FileGroup]:
+        """`files` (a subset of `files(table)`, possibly empty) with their delete vectors, ready to be scanned. Keeps the row order."""
+
+    @abstractmethod
+    def row_groups(self, table: TableInfo) -> Sequence[RowGroup]:
+        """Rows that lie in the catalog, in the columns of `table.schema`."""
+
+    @abstractmethod
+    def delete_files(self, table: TableInfo) -> pa.Table:
+        """Live delete files: data_file path, path, format, delete_count, file_size_bytes, snapshot_id."""
+
+
+class Catalog(ABC):
+    """An open catalog. One per process and location, shared by connections and threads."""
+
+    format: str
+    """Registry name, e.g. `ducklake`."""
+    capabilities: Capabilities
+    storage: Storage
+
+    @abstractmethod
+    def latest(self) -> Snapshot:
+        """The newest snapshot, as of now; cheap when nothing changed since the last call."""
+
+    @abstractmethod
+    def as_of(self, point: AsOf) -> Snapshot:
+        """The snapshot at `point`; ProgrammingError when there is none."""
+
+    @abstractmethod
+    def history(self) -> Sequence[SnapshotInfo]:
+        """All kept snapshots, oldest first."""
+
+    @abstractmethod
+    def option(self, name: str, table: TableInfo | None = None) -> str | None:
+        """An option's value: of the table, else its schema, else the catalog, else the default; None = unset."""
+
+    @abstractmethod
+    def set_option(self, name: str, value: str | None, schema: SchemaInfo | None = None, table: TableInfo | None = None) -> None: ...
+
+    @abstractmethod
+    def next_identity(self, snapshot: Snapshot, table: TableInfo, column: str) -> int:
+        """The next free value of an identity column at `snapshot`."""
+
+    @abstractmethod
+    def keeps_rows(self, table: TableInfo, count: int) -> bool:
+        """Whether a commit with `count` new rows in `table` would store them in the catalog instead of a data file."""
+
+    @abstractmethod
+    def data_directory(self, table: TableInfo, schema: SchemaInfo) -> str:
+        """Where new data files of `table` go, ending in `/`; also known for a table that is not committed yet."""
+
+    @abstractmethod
+    def commit(self, base: Snapshot, changes: Changes) -> CommitResult:
+        """Make `changes`, which were made on `base`, the next snapshot in one atomic step.
+
+        Changes that commute with what others committed since `base` are rebased. Raises ConflictError when they do not, with
+        nothing changed; CommitUnknownError when the outcome cannot be known. Data files in `changes` are not removed
+        on failure: that is the caller's part. Files that the commit itself wrote are removed on failure.
+        """
+
+    @abstractmethod
+    def table_changes(self, table: TableInfo, start: int | datetime, end: int | datetime) -> Sequence[ChangeScan]:
+        """The change feed between two snapshots, both inclusive, in the columns of `table` (as of the end)."""
+
+    @abstractmethod
+    def data_roots(self) -> Sequence[str]:
+        """Directories (full paths or URLs, ending in `/`) that an engine needs to read and write."""
+
+    def close(self) -> None:
+        """Release connections; the catalog can be used again and reconnects."""
+
+
+@dataclass(frozen=True)
+class ChangeScan:
+    """Rows that were inserted or deleted. `kind` is `insert` or `delete`.
+
+    The scan yields exactly the rows that were changed, except where `snapshot` is None: then each row's own snapshot id (the scan's
+    `snapshot_id` column) is the snapshot of the change, and rows outside the asked range are to be filtered out by it.
+    """
+
+    kind: str
+    snapshot: int | None
+    scan: Scan
+
+
+class Format(ABC):
+    """An entry of the registry: opens or creates catalogs from a location."""
+
+    name: str
+
+    @abstractmethod
+    def open(self, location: str, options: Mapping[str, str], *, read_only: bool, create: bool) -> Catalog: ...

@@ -1,0 +1,133 @@
+"""What a catalog holds at one snapshot: schemas, tables, views. Immutable values; a change is a new value.
+
+Object ids are the catalog's own integers. Objects that exist only in an open transaction have provisional ids,
+negative and unique within it (`provisional_id`); the commit replaces them.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from types import MappingProxyType
+
+from lakedbapi.model.types import Schema
+
+EMPTY: Mapping[str, str] = MappingProxyType({})
+
+_provisional = itertools.count(-1, -1)
+
+
+def provisional_id() -> int:
+    """A new id (< 0) for an object that no commit has numbered yet."""
+    return next(_provisional)
+
+
+@dataclass(frozen=True, slots=True)
+class SchemaInfo:
+    """A namespace. `path` is the full storage location of its tables, ending in `/`; None = the format decides."""
+
+    id: int
+    name: str
+    path: str | None = None
+    comment: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionField:
+    """One partition key: `transform` is `identity`, `year`, `month`, `day`, `hour`, `bucket(N)`, `truncate(N)`, `void`…
+    over the column with field id `field_id`. `name` is the key's name where the format stores one."""
+
+    field_id: int
+    transform: str
+    name: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionSpec:
+    id: int
+    fields: tuple[PartitionField, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SortField:
+    """`expression` is SQL over the table's columns."""
+
+    expression: str
+    descending: bool = False
+    nulls_first: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Constraint:
+    """An informational constraint (kept, reflected, not enforced), except `check`, which is enforced.
+
+    `kind` is `primary key`, `unique`, `foreign key` or `check`.
+    """
+
+    kind: str
+    name: str | None
+    columns: tuple[str, ...] = ()
+    referred: tuple[str, ...] = ()
+    """(schema, table) of a foreign key."""
+    referred_columns: tuple[str, ...] = ()
+    expression: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TableInfo:
+    """A table at one version. `path` is its full storage location ending in `/` (None = the format decides at commit).
+
+    `properties` holds the options set on the table itself (text), e.g. `lake.write_mode`.
+    """
+
+    id: int
+    schema_id: int
+    name: str
+    schema: Schema
+    path: str | None = None
+    uuid: str | None = None
+    partitioning: PartitionSpec | None = None
+    sorting: tuple[SortField, ...] = ()
+    constraints: tuple[Constraint, ...] = ()
+    properties: Mapping[str, str] = field(default=EMPTY)
+    comment: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ViewInfo:
+    """A view: `sql` is a SELECT in `dialect`; the own catalog's name stands in it as `CATALOG_PLACEHOLDER`."""
+
+    id: int
+    schema_id: int
+    name: str
+    sql: str
+    dialect: str = "duckdb"
+    column_aliases: tuple[str, ...] = ()
+    comment: str | None = None
+
+
+CATALOG_PLACEHOLDER = "{DUCKLAKE_CATALOG}"
+
+
+@dataclass(frozen=True, slots=True)
+class SnapshotInfo:
+    """One line of a catalog's (or table's) history. `changes` maps a kind of change to the names or ids it touched."""
+
+    id: int
+    time: datetime
+    schema_version: int | None = None
+    changes: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    author: str | None = None
+    message: str | None = None
+    extra_info: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class AsOf:
+    """A point to read at: exactly one of version (int), timestamp (aware datetime) and ref (branch or tag) is set."""
+
+    version: int | None = None
+    timestamp: datetime | None = None
+    ref: str | None = None

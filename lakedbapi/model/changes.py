@@ -1,0 +1,105 @@
+"""What an open transaction has staged. Immutable: a savepoint is the old value."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+
+from lakedbapi.model.delete_vector import DeleteVector
+from lakedbapi.model.catalog import SchemaInfo, TableInfo, ViewInfo
+
+
+@dataclass(frozen=True)
+class FileStats:
+    """Statistics of one leaf column of a written file; `lower`/`upper` are text in the engine's spelling, None = unknown."""
+
+    lower: str | None
+    upper: str | None
+    null_count: int | None
+    value_count: int | None
+    """Number of non-null values."""
+    has_nan: bool | None
+    size_bytes: int | None
+    exact: tuple[bool | None, bool | None] = (None, None)
+    """Whether lower and upper are the true extremes."""
+
+
+@dataclass(frozen=True)
+class WrittenFile:
+    """A data file that lies in storage and that no commit has registered yet."""
+
+    path: str
+    record_count: int
+    file_size_bytes: int
+    footer_size: int | None
+    stats: Mapping[int, FileStats]
+    """By field id, leaf columns only."""
+    partition_id: int | None = None
+    partition_values: tuple[str | None, ...] = ()
+    """Transformed values as text, one per partition key; None = NULL."""
+    has_row_ids: bool = False
+    """Whether the file embeds the row ids of its rows (all rows: versions of rows that existed before)."""
+    row_group_count: int | None = None
+
+
+@dataclass(frozen=True)
+class StagedFile:
+    """A written file of this transaction and the positions in it that a later statement of the transaction deleted."""
+
+    file: WrittenFile
+    deletes: DeleteVector | None = None
+
+
+@dataclass(frozen=True)
+class StagedRows:
+    """New rows held in memory. `rows` has all columns of the table by name, in order.
+
+    `row_ids` (int64, as long as rows): the id of the row that a row is the new version of; NULL = a new row.
+    """
+
+    rows: pa.Table
+    row_ids: pa.Array | pa.ChunkedArray | None = None
+
+
+@dataclass(frozen=True)
+class RowChanges:
+    """Row-level changes of one table relative to the pinned snapshot."""
+
+    rows: tuple[StagedRows, ...] = ()
+    files: tuple[StagedFile, ...] = ()
+    deleted: Mapping[int, DeleteVector] = field(default_factory=dict)
+    """Newly deleted positions by `file_id` of committed files; never includes those deleted before."""
+    removed: frozenset[int] = frozenset()
+    """`file_id` of committed files whose live rows are all gone, or were rewritten into `rows`/`files`."""
+    deleted_rows: Mapping[str, DeleteVector] = field(default_factory=dict)
+    """Newly deleted positions in committed row groups (inlined data), by the group's `key`, as at the pinned snapshot."""
+    rewritten: frozenset[int] = frozenset()
+    """The subset of `removed` that copy-on-write replaced: their surviving rows are in `rows`/`files` with row ids."""
+
+    @property
+    def empty(self) -> bool:
+        return not (self.rows or self.files or self.deleted or self.removed or self.deleted_rows)
+
+
+@dataclass(frozen=True)
+class Changes:
+    """All staged changes of one catalog. A None value means: dropped."""
+
+    schemas: Mapping[int, SchemaInfo | None] = field(default_factory=dict)
+    tables: Mapping[int, TableInfo | None] = field(default_factory=dict)
+    views: Mapping[int, ViewInfo | None] = field(default_factory=dict)
+    rows: Mapping[int, RowChanges] = field(default_factory=dict)
+    """By table id."""
+    identities: Mapping[tuple[int, str], int] = field(default_factory=dict)
+    """(table id, column name) -> highest identity value assigned in this transaction."""
+    read: frozenset[int] = frozenset()
+    """Ids of the tables whose rows a DELETE, UPDATE or MERGE chose by reading them."""
+    author: str | None = None
+    message: str | None = None
+    extra_info: str | None = None
+
+    @property
+    def empty(self) -> bool:
+        return not (self.schemas or self.tables or self.views or self.identities or any(not r.empty for r in self.rows.values()))

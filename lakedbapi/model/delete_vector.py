@@ -1,0 +1,68 @@
+"""`DeleteVector`: a set of row positions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+from pyroaring import BitMap64
+
+
+class DeleteVector:
+    """An immutable set of 0-based positions (int64) of one data file or row group."""
+
+    __slots__ = ("_bitmap",)
+
+    def __init__(self, positions: BitMap64 | None = None) -> None:
+        self._bitmap = BitMap64() if positions is None else positions
+
+    @classmethod
+    def of(cls, positions: Iterable[int] | npt.NDArray[np.int64] | pa.Array | pa.ChunkedArray) -> DeleteVector:
+        """From positions in any order, duplicates allowed."""
+        if isinstance(positions, (pa.Array, pa.ChunkedArray)):
+            positions = positions.to_numpy()
+        return cls(BitMap64(positions))
+
+    @property
+    def bitmap(self) -> BitMap64:
+        """The roaring bitmap itself; not to be changed."""
+        return self._bitmap
+
+    def __len__(self) -> int:
+        return len(self._bitmap)
+
+    def __bool__(self) -> bool:
+        return bool(self._bitmap)
+
+    def __contains__(self, position: int) -> bool:
+        return position in self._bitmap
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, DeleteVector) and self._bitmap == other._bitmap
+
+    def __hash__(self) -> int:
+        return hash((len(self._bitmap), self._bitmap.min() if self._bitmap else -1))
+
+    def __or__(self, other: DeleteVector) -> DeleteVector:
+        return DeleteVector(self._bitmap | other._bitmap)
+
+    def __sub__(self, other: DeleteVector) -> DeleteVector:
+        return DeleteVector(self._bitmap - other._bitmap)
+
+    def __and__(self, other: DeleteVector) -> DeleteVector:
+        return DeleteVector(self._bitmap & other._bitmap)
+
+    def to_numpy(self) -> npt.NDArray[np.int64]:
+        """Sorted positions."""
+        return np.fromiter(self._bitmap, dtype=np.int64, count=len(self._bitmap))
+
+    def mask(self, length: int) -> npt.NDArray[np.bool_]:
+        """Boolean array of `length`, True where a row is deleted."""
+        deleted = np.zeros(length, dtype=np.bool_)
+        deleted[self.to_numpy()] = True
+        return deleted
+
+    def __repr__(self) -> str:
+        return f"DeleteVector({len(self)} positions)"

@@ -1,0 +1,124 @@
+"""What a table consists of at one snapshot, as columns: the meeting point of formats and engines.
+
+A row of a table has an address `(part, position)`: the number of the part in the scan, and the physical, 0-based
+position of the row in that part, counted before any filter and before deletes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+
+from lakedbapi.model.delete_vector import DeleteVector
+from lakedbapi.model.types import Schema
+
+DATA_FILES = pa.schema(
+    [
+        pa.field("file_id", pa.int64(), nullable=False),
+        pa.field("path", pa.string(), nullable=False),
+        pa.field("record_count", pa.int64(), nullable=False),
+        pa.field("file_size_bytes", pa.int64()),
+        pa.field("row_id_start", pa.int64()),
+        pa.field("snapshot_id", pa.int64()),
+        pa.field("partition_id", pa.int64()),
+        pa.field("deleted_count", pa.int64(), nullable=False),
+    ]
+)
+"""The columns every file list has, in any order; a format may append columns of its own for its own use.
+
+`path` is the full path or URL, `record_count` counts physical rows, `snapshot_id` is the snapshot that added the file,
+`deleted_count` the rows deleted in it at the snapshot of the list (0 = no delete vector).
+"""
+
+FIELD_ID = "field id"
+NAME = "name"
+POSITION = "position"
+
+ROW_ID_FIELD = 2147483540
+"""Field id of the column that files with embedded row ids have (DuckLake, Iceberg v3)."""
+ROW_SNAPSHOT_FIELD = 2147483539
+"""Field id of the column that holds the snapshot (sequence number) each row was added in (DuckLake, Iceberg v3)."""
+
+
+@dataclass(frozen=True)
+class FileGroup:
+    """Data files that are read the same way.
+
+    `match` tells how columns are found in the files: `FIELD_ID` (at every nesting level), `NAME` or `POSITION`.
+    `names` maps a field id to the name that the field has in these files, where `match` is `NAME`.
+    `constants` has one row a file, and columns named by field id (as text): values of columns that are not read from
+    the file (hive and Delta partition columns). `max_row_snapshot`: keep only rows whose embedded
+    `ROW_SNAPSHOT_FIELD` is NULL or <= this. `embedded` is true when some file may carry the two embedded columns.
+    `encryption_keys`: base64 footer key by row number of `files`.
+    """
+
+    files: pa.Table
+    deletes: Mapping[int, DeleteVector] = field(default_factory=dict)
+    """Deleted positions by row number of `files`; files without deletes have no entry."""
+    match: str = FIELD_ID
+    names: Mapping[int, str] = field(default_factory=dict)
+    constants: pa.Table | None = None
+    max_row_snapshot: int | None = None
+    embedded: bool = True
+    encryption_keys: Mapping[int, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class RowGroup:
+    """Rows that lie in no data file: inlined in the catalog, or staged in the open transaction.
+
+    `key` names the group within its table (an inlined table's name; `staged:<n>`). `rows` has the columns of the
+    scan's schema by name, and `row_id` values in `row_ids`, `snapshots` (NULL in both = not known before the commit).
+    `deletes` are the positions that are gone.
+    """
+
+    key: str
+    rows: pa.Table
+    row_ids: pa.Array | pa.ChunkedArray | None = None
+    snapshots: pa.Array | pa.ChunkedArray | None = None
+    deletes: DeleteVector | None = None
+
+
+@dataclass(frozen=True)
+class Scan:
+    """One table reference, ready for an engine: union of all parts, minus deletes, mapped to `schema`.
+
+    Parts are numbered through: first the files of all `files` groups in order, then the `rows` groups.
+    """
+
+    schema: Schema
+    files: tuple[FileGroup, ...] = ()
+    rows: tuple[RowGroup, ...] = ()
+
+    @property
+    def file_count(self) -> int:
+        return sum(group.files.num_rows for group in self.files)
+
+
+@dataclass(frozen=True)
+class ColumnBounds:
+    """Statistics of one column for each file of a list (arrays as long as the list; NULL = unknown).
+
+    `lower`, `upper` have the column's Arrow type and may be wider than the true extremes. `null_count`, `value_count`
+    (non-null values) int64; `has_nan` bool: bounds never include NaN.
+    """
+
+    lower: pa.Array
+    upper: pa.Array
+    null_count: pa.Array
+    value_count: pa.Array
+    has_nan: pa.Array
+
+
+@dataclass(frozen=True)
+class PartitionColumn:
+    """The value of one partition transform for each file of a list.
+
+    `values`: `identity` has the column's Arrow type, other transforms int64; NULL is the value NULL where `known` is true. `known`
+    (bool, never NULL) is false for files that were written under another partitioning.
+    """
+
+    values: pa.Array
+    known: pa.Array

@@ -1,0 +1,405 @@
+"""Typed statements: what a text means, before any name is resolved.
+
+SQL fragments inside statements are sqlglot expressions in the DuckDB dialect, with parameters as `$1`, `$name`, and with special
+relations (time travel, metadata, change feed) replaced by unique quoted names (`Special.name`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Union
+
+from sqlglot import exp
+
+from lakedbapi.model.catalog import Constraint
+from lakedbapi.model.types import Field
+
+
+@dataclass(frozen=True)
+class Name:
+    """An object name as written: `table`, `schema.table` or `catalog.schema.table`, unquoted parts kept in their case."""
+
+    parts: tuple[str, ...]
+
+    @property
+    def last(self) -> str:
+        return self.parts[-1]
+
+    def __str__(self) -> str:
+        return ".".join(self.parts)
+
+
+@dataclass(frozen=True)
+class Travel:
+    """A time-travel reference: `kind` is `version`, `timestamp`; the table `of` is read at `value` (an expression without columns)."""
+
+    of: Name
+    kind: str
+    value: exp.Expression
+
+
+@dataclass(frozen=True)
+class Function:
+    """A lake table function in FROM, e.g. `table_changes('t', 1, 3)`; `name` may be qualified by a catalog (`lake.snapshots()`)."""
+
+    of: Name
+    arguments: tuple[exp.Expression, ...]
+    named: tuple[tuple[str, exp.Expression], ...] = ()
+
+
+@dataclass(frozen=True)
+class InformationSchema:
+    """`information_schema.<view>`."""
+
+    view: str
+
+
+@dataclass(frozen=True)
+class Special:
+    """A relation that is no plain table name; in `text` it stands as the quoted identifier `name`."""
+
+    name: str
+    relation: Union[Travel, Function, InformationSchema]
+
+
+@dataclass(frozen=True)
+class Select:
+    """A query. `text` is the engine's SQL as the user wrote it, but for parameters and specials.
+
+    `identifiers` are all casefolded identifiers and string literals in it: every relation it can name is among them. `tree` is its
+    parse for planning, None when only the engine can parse it.
+    """
+
+    text: str
+    identifiers: frozenset[str]
+    specials: tuple[Special, ...] = ()
+    tree: exp.Expression | None = None
+
+
+@dataclass(frozen=True)
+class Assignment:
+    column: tuple[str, ...]
+    """Path: column, then struct fields."""
+    value: exp.Expression | None
+    """None = DEFAULT."""
+
+
+@dataclass(frozen=True)
+class OnConflict:
+    columns: tuple[str, ...]
+    update: tuple[Assignment, ...]
+    """Empty = DO NOTHING. Expressions see `excluded` and the target."""
+    where: exp.Expression | None = None
+
+
+@dataclass(frozen=True)
+class Insert:
+    """`source` is a SELECT or VALUES. A VALUES item that is DEFAULT is the column `exp.Column(this="default")` marked in `defaults`:
+    (row, column) pairs. `source` None = DEFAULT VALUES."""
+
+    target: Name
+    alias: str | None
+    columns: tuple[str, ...]
+    source: Select | None
+    by_name: bool = False
+    defaults: frozenset[tuple[int, int]] = frozenset()
+    on_conflict: OnConflict | None = None
+    returning: tuple[exp.Expression, ...] = ()
+    ctes: exp.With | None = None
+
+
+@dataclass(frozen=True)
+class Update:
+    target: Name
+    alias: str | None
+    assignments: tuple[Assignment, ...]
+    source: tuple[exp.Expression, ...] = ()
+    """The items of FROM (with their joins)."""
+    where: exp.Expression | None = None
+    returning: tuple[exp.Expression, ...] = ()
+    ctes: exp.With | None = None
+    identifiers: frozenset[str] = frozenset()
+    specials: tuple[Special, ...] = ()
+
+
+@dataclass(frozen=True)
+class Delete:
+    target: Name
+    alias: str | None
+    source: tuple[exp.Expression, ...] = ()
+    """The items of USING."""
+    where: exp.Expression | None = None
+    returning: tuple[exp.Expression, ...] = ()
+    ctes: exp.With | None = None
+    identifiers: frozenset[str] = frozenset()
+    specials: tuple[Special, ...] = ()
+
+
+@dataclass(frozen=True)
+class MergeAction:
+    """One WHEN clause. `when` is `matched`, `not matched` (by target) or `not matched by source`;
+    `action` is `update`, `delete`, `insert`, `nothing` or `error`."""
+
+    when: str
+    condition: exp.Expression | None
+    action: str
+    assignments: tuple[Assignment, ...] = ()
+    """Of UPDATE SET and INSERT (columns) VALUES (…)."""
+    star: str | None = None
+    """`*` / `by name` / `by position`: UPDATE SET *, INSERT *, INSERT BY NAME, or an action without a list."""
+    error: exp.Expression | None = None
+
+
+@dataclass(frozen=True)
+class Merge:
+    target: Name
+    alias: str | None
+    source: exp.Expression
+    """A table, subquery or VALUES with its alias."""
+    on: exp.Expression | None
+    using: tuple[str, ...]
+    """Columns of `USING (…)` in place of ON."""
+    actions: tuple[MergeAction, ...]
+    returning: tuple[exp.Expression, ...] = ()
+    ctes: exp.With | None = None
+    identifiers: frozenset[str] = frozenset()
+    specials: tuple[Special, ...] = ()
+
+
+@dataclass(frozen=True)
+class Truncate:
+    target: Name
+
+
+@dataclass(frozen=True)
+class CreateSchema:
+    name: Name
+    if_not_exists: bool = False
+
+
+@dataclass(frozen=True)
+class DropSchema:
+    name: Name
+    if_exists: bool = False
+    cascade: bool = False
+
+
+@dataclass(frozen=True)
+class PartitionKey:
+    column: str
+    transform: str
+
+
+@dataclass(frozen=True)
+class SortKey:
+    expression: str
+    descending: bool = False
+    nulls_first: bool = False
+
+
+@dataclass(frozen=True)
+class CreateTable:
+    """`source` is the query of CREATE TABLE … AS, `like` the table of CREATE TABLE … (LIKE x)."""
+
+    name: Name
+    columns: tuple[Field, ...] = ()
+    constraints: tuple[Constraint, ...] = ()
+    source: Select | None = None
+    with_data: bool = True
+    or_replace: bool = False
+    if_not_exists: bool = False
+    partitioning: tuple[PartitionKey, ...] = ()
+    sorting: tuple[SortKey, ...] = ()
+    properties: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True)
+class DropTable:
+    name: Name
+    if_exists: bool = False
+    view: bool = False
+
+
+@dataclass(frozen=True)
+class CreateView:
+    name: Name
+    query: Select
+    sql: str
+    """The text of the query as the user wrote it."""
+    column_aliases: tuple[str, ...] = ()
+    or_replace: bool = False
+    if_not_exists: bool = False
+
+
+@dataclass(frozen=True)
+class AddColumn:
+    path: tuple[str, ...]
+    """Empty for a column; else the struct column and fields that the new field goes into."""
+    field: Field
+    if_not_exists: bool = False
+
+
+@dataclass(frozen=True)
+class DropColumn:
+    path: tuple[str, ...]
+    if_exists: bool = False
+
+
+@dataclass(frozen=True)
+class RenameColumn:
+    path: tuple[str, ...]
+    new_name: str
+
+
+@dataclass(frozen=True)
+class AlterColumn:
+    """Exactly one change: `type` (a `Field` whose type is the new one), `default`, or `nullable`."""
+
+    path: tuple[str, ...]
+    type: Field | None = None
+    set_default: exp.Expression | None = None
+    drop_default: bool = False
+    nullable: bool | None = None
+
+
+@dataclass(frozen=True)
+class RenameTable:
+    new_name: str
+
+
+@dataclass(frozen=True)
+class SetPartitioning:
+    keys: tuple[PartitionKey, ...]
+    """Empty = RESET."""
+
+
+@dataclass(frozen=True)
+class SetSorting:
+    keys: tuple[SortKey, ...]
+    """Empty = RESET."""
+
+
+@dataclass(frozen=True)
+class SetProperties:
+    """A None value resets the property."""
+
+    properties: tuple[tuple[str, str | None], ...]
+
+
+@dataclass(frozen=True)
+class AddConstraint:
+    constraint: Constraint
+
+
+@dataclass(frozen=True)
+class DropConstraint:
+    name: str
+    if_exists: bool = False
+
+
+AlterAction = Union[
+    AddColumn, DropColumn, RenameColumn, AlterColumn, RenameTable, SetPartitioning, SetSorting, SetProperties, AddConstraint, DropConstraint
+]
+
+
+@dataclass(frozen=True)
+class AlterTable:
+    name: Name
+    actions: tuple[AlterAction, ...]
+    if_exists: bool = False
+    view: bool = False
+
+
+@dataclass(frozen=True)
+class CommentOn:
+    kind: str
+    """`table`, `view`, `column`, `schema`."""
+    name: Name
+    """For a column: the table's name."""
+    column: tuple[str, ...]
+    text: str | None
+
+
+@dataclass(frozen=True)
+class TransactionControl:
+    """`action`: begin, commit, rollback, savepoint, release, rollback to."""
+
+    action: str
+    name: str | None = None
+
+
+@dataclass(frozen=True)
+class Attach:
+    location: str
+    alias: str | None
+    options: tuple[tuple[str, str], ...]
+    """Lower-case option names."""
+    if_not_exists: bool = False
+
+
+@dataclass(frozen=True)
+class Detach:
+    alias: str
+    if_exists: bool = False
+
+
+@dataclass(frozen=True)
+class Use:
+    name: Name
+
+
+@dataclass(frozen=True)
+class Show:
+    """`what`: tables, all tables, schemas, databases, views; `of` limits it (SHOW TABLES FROM s)."""
+
+    what: str
+    of: Name | None = None
+
+
+@dataclass(frozen=True)
+class Describe:
+    """DESCRIBE t, or DESCRIBE <query>, or SUMMARIZE: `verb` tells which."""
+
+    verb: str
+    query: Select
+    name: Name | None = None
+
+
+@dataclass(frozen=True)
+class Explain:
+    statement: Statement
+    analyze: bool = False
+
+
+@dataclass(frozen=True)
+class Call:
+    """`CALL name(arguments, named => …)`."""
+
+    name: Name
+    arguments: tuple[exp.Expression, ...]
+    named: tuple[tuple[str, exp.Expression], ...] = ()
+
+
+Statement = Union[
+    Select, Insert, Update, Delete, Merge, Truncate, CreateSchema, DropSchema, CreateTable, DropTable, CreateView, AlterTable, CommentOn,
+    TransactionControl, Attach, Detach, Use, Show, Describe, Explain, Call,
+]  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Parameters:
+    """Which parameters a text has: `positional` = how many `?` (named `$1`… in the canonical text), `named` = their names."""
+
+    positional: int = 0
+    named: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Parsed:
+    """The result of `lakedbapi.sql.parse`; cached by text."""
+
+    text: str
+    statement: Statement
+    parameters: Parameters
+
+
