@@ -1,0 +1,62 @@
+"""SQL spelling, in DuckDB's dialect, of types, identifiers and string literals."""
+
+from __future__ import annotations
+
+from lakedbapi.model.types import Decimal, List, Map, Scalar, Struct, Type
+
+SCALAR_SPELLINGS = {
+    "boolean": "BOOLEAN",
+    "int8": "TINYINT",
+    "int16": "SMALLINT",
+    "int32": "INTEGER",
+    "int64": "BIGINT",
+    "int128": "HUGEINT",
+    "uint8": "UTINYINT",
+    "uint16": "USMALLINT",
+    "uint32": "UINTEGER",
+    "uint64": "UBIGINT",
+    "uint128": "UHUGEINT",
+    "float32": "FLOAT",
+    "float64": "DOUBLE",
+    "date": "DATE",
+    "time": "TIME",
+    "time_ns": "TIME_NS",
+    "timetz": "TIME WITH TIME ZONE",
+    "timestamp": "TIMESTAMP",
+    "timestamp_s": "TIMESTAMP_S",
+    "timestamp_ms": "TIMESTAMP_MS",
+    "timestamp_ns": "TIMESTAMP_NS",
+    "timestamptz": "TIMESTAMP WITH TIME ZONE",
+    "timestamptz_ns": "TIMESTAMPTZ_NS",
+    "interval": "INTERVAL",
+    "varchar": "VARCHAR",
+    "json": "JSON",
+    "blob": "BLOB",
+    "uuid": "UUID",
+    "variant": "VARIANT",
+    "geometry": "GEOMETRY",
+}
+
+
+def sql_type(type: Type) -> str:
+    """`DECIMAL(9,2)`, `STRUCT("a" INTEGER)`, `VARCHAR[]`, `MAP(VARCHAR, INTEGER)`."""
+    if isinstance(type, Scalar):
+        return SCALAR_SPELLINGS[type.name]
+    if isinstance(type, Decimal):
+        return f"DECIMAL({type.precision},{type.scale})"
+    if isinstance(type, List):
+        return f"{sql_type(type.element.type)}[]"
+    if isinstance(type, Map):
+        return f"MAP({sql_type(type.key.type)}, {sql_type(type.value.type)})"
+    assert isinstance(type, Struct)
+    return f"STRUCT({', '.join(f'{quote_identifier(f.name)} {sql_type(f.type)}' for f in type.fields)})"
+
+
+def quote_identifier(name: str) -> str:
+    """Double-quoted, so that any name can stand in SQL."""
+    return '"' + name.replace('"', '""') + '"'
+
+
+def quote_literal(text: str) -> str:
+    """Single-quoted string literal."""
+    return "'" + text.replace("'", "''") + "'"
