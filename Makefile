@@ -1,0 +1,68 @@
+# Everything a newcomer and CI need. Each environment is an ordinary venv, made once and reused until pyproject.toml changes.
+PYTHON ?= python3
+JOBS ?= 2
+SHELL := bash
+BIN := .venv/bin
+DEMO := .venv/.demo
+DEV := .venv/.dev
+PEERS := .venv-peers/.ready
+OLDEST := .venv-oldest/.ready
+PEERS_PYTHON ?= $(CURDIR)/.venv-peers/bin/python
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+
+.PHONY: help demo test check format compliance peers oldest bench clean
+
+help: ## This list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+demo: $(DEMO) ## Row-level changes on 336,776 real flights, explained step by step
+	$(BIN)/python examples/flights.py
+
+test: $(DEV) ## The tests (under 10 minutes on 2 cores)
+	$(BIN)/python -m pytest -n $(JOBS) tests
+
+check: $(DEV) ## Style, types and the layering of the imports
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+format: $(DEV) ## Let ruff format and mend the style
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+compliance: $(DEV) $(PEERS) ## Other people's suites, and DuckDB on the same lakes
+	LAKE_PEERS_PYTHON=$(PEERS_PYTHON) $(BIN)/python -m pytest -n $(JOBS) compliance
+
+peers: $(PEERS) ## The environment of the peers that the compliance tests and benchmarks run
+
+oldest: $(OLDEST) ## The core of the tests on the oldest supported versions
+	.venv-oldest/bin/python -m pytest -n $(JOBS) -m core tests
+
+bench: $(DEV) $(PEERS) ## Timings next to DuckDB's own ducklake extension
+	LAKE_PEERS_PYTHON=$(PEERS_PYTHON) $(BIN)/python benchmarks/rowlevel.py
+
+clean: ## Remove the environments and caches
+	rm -rf .venv .venv-peers .venv-oldest .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache build dist
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(BIN)/python:
+	$(PYTHON) -m venv .venv
+
+$(DEMO): pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --editable '.[demo]'
+	@touch $@
+
+$(DEV): pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --editable '.[dev]'
+	@touch $@ $(DEMO)
+
+$(PEERS): compliance/peers/requirements.txt
+	$(PYTHON) -m venv .venv-peers
+	.venv-peers/bin/python -m pip install --quiet --requirement $<
+	@touch $@
+
+$(OLDEST): pyproject.toml tests/oldest.txt
+	$(PYTHON) -m venv .venv-oldest
+	.venv-oldest/bin/python -m pip install --quiet --constraint tests/oldest.txt --editable '.[test]'
+	@touch $@
