@@ -121,6 +121,14 @@ class Catalog(ABC):
     def set_option(self, name: str, value: str | None, schema: SchemaInfo | None = None, table: TableInfo | None = None) -> None: ...
 
     @abstractmethod
+    def number_fields(self, snapshot: Snapshot, table: TableInfo) -> TableInfo:
+        """`table`, new or altered in a transaction on `snapshot`, with field ids for the fields that have none (id `UNASSIGNED`).
+
+        Ids are never reused: they start after the highest one that the table ever had. Needed before the commit, since data
+        files written in the transaction embed them.
+        """
+
+    @abstractmethod
     def next_identity(self, snapshot: Snapshot, table: TableInfo, column: str) -> int:
         """The next free value of an identity column at `snapshot`."""
 

@@ -10,11 +10,8 @@ import itertools
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from types import MappingProxyType
 
 from lakedbapi.model.types import Schema
-
-EMPTY: Mapping[str, str] = MappingProxyType({})
 
 _provisional = itertools.count(-1, -1)
 
@@ -91,7 +88,7 @@ class TableInfo:
     partitioning: PartitionSpec | None = None
     sorting: tuple[SortField, ...] = ()
     constraints: tuple[Constraint, ...] = ()
-    properties: Mapping[str, str] = field(default=EMPTY)
+    properties: Mapping[str, str] = field(default_factory=dict)
     comment: str | None = None
 
 
