@@ -1,0 +1,219 @@
+"""`Storage`: the directory or bucket that a lake's files lie in."""
+
+from __future__ import annotations
+
+import os
+import posixpath
+from collections.abc import Iterable, Mapping
+from datetime import datetime, timezone
+from typing import Any
+
+import fsspec
+import pyarrow as pa
+from fsspec import AbstractFileSystem
+from fsspec.implementations.local import LocalFileSystem
+
+from lakedbapi import errors
+
+LISTING = pa.schema(
+    [
+        pa.field("path", pa.string(), nullable=False),
+        pa.field("size", pa.int64()),
+        pa.field("mtime", pa.timestamp("us", "UTC")),
+    ]
+)
+"""What `Storage.list` gives; `mtime` is NULL where the store keeps none."""
+
+
+class Storage:
+    """A root directory and the filesystem that it lies on.
+
+    Paths are full everywhere: plain absolute paths for local files, URLs (`s3://bucket/key`) otherwise. That is how
+    DuckDB sees them through a registered fsspec filesystem. Failures are OperationalErrors that name the path.
+    """
+
+    def __init__(self, root: str, filesystem: AbstractFileSystem) -> None:
+        self.root = root
+        self.filesystem = filesystem
+        self.is_local = isinstance(filesystem, LocalFileSystem)
+
+    @classmethod
+    def of(cls, url: str, storage_options: Mapping[str, Any] | None = None) -> Storage:
+        """The storage below `url`, a local path or a URL. `storage_options` go to the fsspec filesystem."""
+        protocol, separator, _ = url.partition("://")
+        if not separator:
+            return cls(_directory(os.path.abspath(url).replace(os.sep, "/")), LocalFileSystem())
+        if protocol in ("file", "local"):
+            path = fsspec.filesystem("file")._strip_protocol(url)
+            return cls(_directory(path), LocalFileSystem())
+        try:
+            filesystem = fsspec.filesystem(protocol, **dict(storage_options or {}))
+        except (ImportError, ValueError) as error:
+            raise errors.OperationalError(f"storage {protocol}://: {error}") from error
+        return cls(_directory(url), filesystem)
+
+    def __repr__(self) -> str:
+        return f"<Storage {self.root}>"
+
+    def join(self, *parts: str) -> str:
+        """The full path of `parts` below the root: plain concatenation, with single slashes between."""
+        path = self.root
+        for part in parts:
+            path = path + part if path.endswith("/") else f"{path}/{part}"
+        return path
+
+    def exists(self, path: str) -> bool:
+        try:
+            return bool(self.filesystem.exists(path))
+        except OSError as error:
+            raise _failed("looking for", path, error) from error
+
+    def size(self, path: str) -> int:
+        """Bytes."""
+        try:
+            return int(self.filesystem.size(path))
+        except OSError as error:
+            raise _failed("looking at", path, error) from error
+
+    def read_bytes(self, path: str) -> bytes:
+        try:
+            return bytes(self.filesystem.cat_file(path))
+        except OSError as error:
+            raise _failed("reading", path, error) from error
+
+    def write_exclusive(self, path: str, data: bytes) -> None:
+        """Create `path` with `data`; FileExistsError if it exists already.
+
+        Atomic on local files and on stores with a conditional put; elsewhere best effort. Never leaves a partial file.
+        """
+        if self.is_local:
+            _write_local(path, data)
+            return
+        try:
+            self.filesystem.pipe_file(path, data, mode="create")
+        except FileExistsError:
+            raise
+        except (TypeError, NotImplementedError):
+            if self.exists(path):
+                raise FileExistsError(path) from None
+            self._overwrite(path, data)
+        except OSError as error:
+            raise _failed("writing", path, error) from error
+
+    def _overwrite(self, path: str, data: bytes) -> None:
+        try:
+            self.filesystem.pipe_file(path, data)
+        except OSError as error:
+            raise _failed("writing", path, error) from error
+
+    def makedirs(self, path: str) -> None:
+        """Make the directory `path` and its parents, where the store has directories."""
+        try:
+            if self.is_local:
+                os.makedirs(path, exist_ok=True)
+            elif not _is_object_store(self.filesystem):
+                self.filesystem.makedirs(path, exist_ok=True)
+        except OSError as error:
+            raise _failed("making directory", path, error) from error
+
+    def delete(self, paths: Iterable[str]) -> None:
+        """Remove files; one that is missing already is fine."""
+        remaining = list(paths)
+        if self.is_local:
+            for path in remaining:
+                _remove_local(path)
+            return
+        if not remaining:
+            return
+        try:
+            self.filesystem.rm(remaining)
+        except FileNotFoundError:
+            for path in remaining:
+                self._remove(path)
+        except OSError as error:
+            raise _failed("removing", remaining[0], error) from error
+
+    def _remove(self, path: str) -> None:
+        try:
+            self.filesystem.rm_file(path)
+        except FileNotFoundError:
+            pass
+        except OSError as error:
+            raise _failed("removing", path, error) from error
+
+    def list(self, prefix: str | None = None) -> pa.Table:
+        """All files below `prefix` (default: the root), recursively; columns `LISTING`. A missing directory is empty."""
+        start = prefix or self.root
+        try:
+            self.filesystem.invalidate_cache()
+            found = self.filesystem.find(start, detail=True)
+        except FileNotFoundError:
+            found = {}
+        except OSError as error:
+            raise _failed("listing", start, error) from error
+        entries = [entry for entry in found.values() if entry.get("type") != "directory"]
+        columns = [
+            pa.array([self._full(entry["name"]) for entry in entries], pa.string()),
+            pa.array([entry.get("size") for entry in entries], pa.int64()),
+            pa.array([_mtime(entry) for entry in entries], pa.timestamp("us", "UTC")),
+        ]
+        return pa.Table.from_arrays(columns, schema=LISTING)
+
+    def _full(self, name: str) -> str:
+        if self.is_local or "://" in name:
+            return name.replace(os.sep, "/")
+        return f"{self.root.partition('://')[0]}://{name.lstrip('/')}"
+
+
+def _directory(path: str) -> str:
+    return path if path.endswith("/") else path + "/"
+
+
+def _is_object_store(filesystem: AbstractFileSystem) -> bool:
+    protocols = filesystem.protocol if isinstance(filesystem.protocol, (tuple, list)) else (filesystem.protocol,)
+    return bool({"s3", "s3a", "gs", "gcs", "abfs", "abfss", "az"} & set(protocols))
+
+
+def _mtime(entry: Mapping[str, Any]) -> datetime | None:
+    for key in ("mtime", "LastModified", "last_modified", "updated", "created"):
+        value = entry.get(key)
+        if isinstance(value, (int, float)):
+            return datetime.fromtimestamp(value, timezone.utc)
+        if isinstance(value, str):
+            value = datetime.fromisoformat(value.replace("Z", "+00:00"))
+        if isinstance(value, datetime):
+            return value if value.tzinfo else value.replace(tzinfo=timezone.utc)
+    return None
+
+
+def _write_local(path: str, data: bytes) -> None:
+    directory = posixpath.dirname(path)
+    temporary = posixpath.join(directory, f".{posixpath.basename(path)}.{os.getpid()}.{os.urandom(4).hex()}.tmp")
+    try:
+        os.makedirs(directory, exist_ok=True)
+        with open(temporary, "xb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        try:
+            os.link(temporary, path)  # Fails if the target exists, and shows it only complete.
+        finally:
+            os.unlink(temporary)
+    except FileExistsError:
+        raise
+    except OSError as error:
+        raise _failed("writing", path, error) from error
+
+
+def _remove_local(path: str) -> None:
+    try:
+        os.unlink(path)
+    except FileNotFoundError:
+        pass
+    except OSError as error:
+        raise _failed("removing", path, error) from error
+
+
+def _failed(action: str, path: str, error: OSError) -> errors.OperationalError:
+    reason = error.strerror or str(error) or type(error).__name__
+    return errors.OperationalError(f"{path}: {action} it failed: {reason}")
