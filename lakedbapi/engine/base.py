@@ -74,6 +74,21 @@ class Result(ABC):
     def close(self) -> None: ...
 
 
+class TableResult(Result):
+    """A result that is already in memory; `types` are the SQL types of its columns."""
+
+    def __init__(self, table: pa.Table, types: Sequence[str]) -> None:
+        self.columns = [ResultColumn(name, type_) for name, type_ in zip(table.column_names, types, strict=True)]
+        self.schema = table.schema
+        self._table = table
+
+    def reader(self) -> pa.RecordBatchReader:
+        return self._table.to_reader()
+
+    def close(self) -> None:
+        pass
+
+
 @dataclass(frozen=True)
 class Query:
     """One SELECT and everything that its names mean.
