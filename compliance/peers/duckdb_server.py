@@ -1,8 +1,9 @@
 """DuckDB with its own ducklake extension, serving one client over stdin and stdout.
 
 Runs in the peers' environment and imports nothing of this project. A request is one line of JSON:
-`{"sql": text, "reset": bool, "register": {name: bytes of Arrow IPC that follow}}`. A response is one line of JSON,
-`{"error": text | null, "seconds": float, "peak_rss": bytes, "size": n}`, then n bytes of Arrow IPC.
+`{"sql": text, "many": [parameters, …], "reset": bool, "register": {name: bytes of Arrow IPC that follow}}`; with
+"many" the text runs once per list of parameters. A response is one line of JSON, `{"error": text | null, "seconds": float,
+"peak_rss": bytes, "size": n}`, then n bytes of Arrow IPC.
 """
 
 from __future__ import annotations
@@ -60,7 +61,7 @@ def serve(requests: BinaryIO, responses: BinaryIO) -> None:
                 con.register(name, pa.ipc.open_stream(requests.read(size)).read_all())
             if sql := request.get("sql"):
                 start = time.perf_counter()
-                result = con.execute(sql)
+                result = con.executemany(sql, request["many"]) if request.get("many") else con.execute(sql)
                 table = result.to_arrow_table() if result.description else None
                 seconds = time.perf_counter() - start
                 body = ipc(table) if table is not None else b""

@@ -59,6 +59,10 @@ class Peer:
         """Run `sql`, with `tables` registered under their names; the result (DuckDB's one-row count for DML)."""
         return self._request({"sql": sql}, tables)
 
+    def execute_many(self, sql: str, parameters: list[list[Any]]) -> None:
+        """Run `sql` once per list of parameters (`?`)."""
+        self._request({"sql": sql, "many": parameters}, {})
+
     def rows(self, sql: str) -> list[tuple[Any, ...]]:
         result = self.execute(sql)
         return list(zip(*(column.to_pylist() for column in result.columns), strict=True))
