@@ -2,8 +2,8 @@
 
 Runs in the peers' environment and imports nothing of this project. A request is one line of JSON:
 `{"sql": text, "many": [parameters, …], "reset": bool, "register": {name: bytes of Arrow IPC that follow}}`; with
-"many" the text runs once per list of parameters. A response is one line of JSON, `{"error": text | null, "seconds": float,
-"peak_rss": bytes, "size": n}`, then n bytes of Arrow IPC.
+"many" the text runs once per list of parameters. A response is one line of JSON, `{"error": text | null,
+"seconds": float, "peak_rss": bytes, "size": n}`, then n bytes of Arrow IPC.
 """
 
 from __future__ import annotations
