@@ -1,0 +1,78 @@
+"""Expressions without columns: told apart from others, and computed by the engine."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from sqlglot import exp
+
+from lakedbapi.context import Context
+from lakedbapi.engine.base import Query
+
+_VOLATILE: tuple[type[exp.Expression], ...] = (
+    exp.Rand,
+    exp.Randn,
+    exp.CurrentDate,
+    exp.CurrentTime,
+    exp.CurrentTimestamp,
+    exp.CurrentDatetime,
+    exp.CurrentUser,
+    exp.AggFunc,
+    exp.UDTF,
+    exp.Window,
+)
+_PURE = frozenset(
+    "make_date make_time make_timestamp make_timestamptz to_timestamp epoch epoch_ms epoch_us strptime try_strptime "
+    "lower upper concat trim ltrim rtrim substring substr replace abs round floor ceil sign "
+    "to_years to_months to_days to_hours to_minutes to_seconds to_milliseconds to_microseconds".split()
+)
+"""Functions without a sqlglot type of their own whose value depends on the arguments only."""
+
+
+def is_constant(expression: exp.Expression) -> bool:
+    """Whether it has neither a column nor a subquery, and gives the same value each time.
+
+    `now()` counts as changing: a plan and the query that it is for would see different values.
+    """
+    return not any(_varies(node) for node in expression.walk())
+
+
+def evaluate(context: Context, expressions: Sequence[exp.Expression]) -> list[Any]:
+    """The Python values of expressions without columns, with the statement's parameters; one engine query at most."""
+    values = [_plain(context, expression) for expression in expressions]
+    rest = [number for number, value in enumerate(values) if value is _UNKNOWN]
+    if rest:
+        items = ", ".join(f"{expressions[n].sql(dialect='duckdb')} AS v{n}" for n in rest)
+        row = context.engine.fetch(Query(f"SELECT {items}", parameters=context.parameters)).to_pylist()[0]
+        for n in rest:
+            values[n] = row[f"v{n}"]
+    return values
+
+
+_UNKNOWN = object()
+
+
+def _plain(context: Context, expression: exp.Expression) -> Any:
+    """The value of a literal or parameter, `_UNKNOWN` for anything that needs the engine."""
+    if isinstance(expression, exp.Literal):
+        if expression.is_string:
+            return expression.this
+        return int(expression.this) if expression.this.isdigit() else _UNKNOWN
+    name = parameter_name(expression)
+    return context.parameters.get(name, _UNKNOWN) if name is not None else _UNKNOWN
+
+
+def parameter_name(expression: exp.Expression) -> str | None:
+    """`1` of `$1`, `name` of `$name`; None for any other expression."""
+    if isinstance(expression, (exp.Parameter, exp.Placeholder)) and expression.this is not None:
+        return expression.this if isinstance(expression.this, str) else str(expression.this.name)
+    return None
+
+
+def _varies(node: exp.Expression) -> bool:
+    if isinstance(node, (exp.Column, exp.Star, exp.Query, exp.Subquery, exp.Lambda, *_VOLATILE)):
+        return True
+    if isinstance(node, exp.Anonymous):
+        return str(node.this).casefold() not in _PURE
+    return type(node).__name__ in ("Uuid", "CurrentTimestampLTZ", "Localtime", "Localtimestamp", "GenerateSeries")

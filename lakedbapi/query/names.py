@@ -1,0 +1,193 @@
+"""What an object name in a statement means: search path, qualification, case."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from lakedbapi.context import Context
+from lakedbapi.errors import ProgrammingError
+from lakedbapi.model.catalog import SchemaInfo, TableInfo, ViewInfo
+from lakedbapi.sql.statements import Name
+from lakedbapi.transaction import CatalogView
+
+DEFAULT_SCHEMA = "main"
+"""The schema meant by `catalog.table`."""
+
+
+class ResolvedSchema(NamedTuple):
+    """An existing schema and the catalog (`alias`, as the transaction sees it in `view`) that it is in."""
+
+    alias: str
+    view: CatalogView
+    schema: SchemaInfo
+
+
+class ResolvedTable(NamedTuple):
+    alias: str
+    view: CatalogView
+    schema: SchemaInfo
+    table: TableInfo
+
+
+class ResolvedView(NamedTuple):
+    alias: str
+    view: CatalogView
+    schema: SchemaInfo
+    info: ViewInfo
+
+
+class NewName(NamedTuple):
+    """Where an object that may not exist yet goes; `table` or `info` tell what has the name now."""
+
+    alias: str
+    view: CatalogView
+    schema: SchemaInfo
+    name: str
+    table: TableInfo | None
+    info: ViewInfo | None
+
+
+def resolve_table(context: Context, name: Name) -> ResolvedTable:
+    """The table that `name` means, read at `context.as_of`; ProgrammingError when there is none, or a view."""
+    for place in _places(context, name):
+        table = place.view.table(place.schema.name, name.last)
+        if table is not None:
+            return ResolvedTable(*place, table)
+    for place in _places(context, name):
+        if place.view.view(place.schema.name, name.last) is not None:
+            raise ProgrammingError(f"{name} is a view; this needs a table: name the table that the view reads")
+    raise _unknown(context, "table", name)
+
+
+def resolve_view(context: Context, name: Name) -> ResolvedView:
+    """The view that `name` means; ProgrammingError when there is none, or a table."""
+    for place in _places(context, name):
+        info = place.view.view(place.schema.name, name.last)
+        if info is not None:
+            return ResolvedView(*place, info)
+    for place in _places(context, name):
+        if place.view.table(place.schema.name, name.last) is not None:
+            raise ProgrammingError(f"{name} is a table, not a view")
+    raise _unknown(context, "view", name)
+
+
+def resolve_relation(context: Context, name: Name) -> ResolvedTable | ResolvedView:
+    """The table or view that `name` means."""
+    for place in _places(context, name):
+        table = place.view.table(place.schema.name, name.last)
+        if table is not None:
+            return ResolvedTable(*place, table)
+        info = place.view.view(place.schema.name, name.last)
+        if info is not None:
+            return ResolvedView(*place, info)
+    raise _unknown(context, "table or view", name)
+
+
+def resolve_schema(context: Context, name: Name) -> ResolvedSchema:
+    """The schema that `schema` or `catalog.schema` means."""
+    found = find_schema(context, name)
+    if found is not None:
+        return found
+    alias, view, schema = schema_place(context, name)
+    raise ProgrammingError(
+        f"schema {name} does not exist in catalog {alias!r}{_near(schema, (s.name for s in view.schemas.values()))}"
+    )
+
+
+def find_schema(context: Context, name: Name) -> ResolvedSchema | None:
+    alias, view, last = schema_place(context, name)
+    schema = view.schema(last)
+    return None if schema is None else ResolvedSchema(alias, view, schema)
+
+
+def schema_place(context: Context, name: Name) -> tuple[str, CatalogView, str]:
+    """(alias, catalog, schema name) of the possibly new schema `schema` or `catalog.schema`."""
+    if len(name.parts) > 2:
+        raise ProgrammingError(f"{name} names no schema: write schema or catalog.schema")
+    alias = context.search_path[0] if len(name.parts) == 1 else _catalog(context, name.parts[0])
+    return alias, catalog_view(context, alias), name.last
+
+
+def resolve_new(context: Context, name: Name) -> NewName:
+    """Where a table or view to be created with `name` goes; its schema must exist."""
+    alias, view, schema = _new_place(context, name)
+    return NewName(
+        alias, view, schema, name.last, view.table(schema.name, name.last), view.view(schema.name, name.last)
+    )
+
+
+def catalog_alias(context: Context, name: str) -> str | None:
+    """The attached catalog's alias as it was given, by a name in any case."""
+    catalogs = context.transaction.catalogs
+    if name in catalogs:
+        return name
+    folded = name.casefold()
+    return next((alias for alias in catalogs if alias.casefold() == folded), None)
+
+
+def catalog_view(context: Context, alias: str) -> CatalogView:
+    """The attached catalog `alias` at the point that the statement reads."""
+    if alias not in context.transaction.catalogs:
+        attached = ", ".join(sorted(context.transaction.catalogs)) or "none"
+        raise ProgrammingError(f"catalog {alias!r} is not attached (attached: {attached}); ATTACH it first")
+    return context.transaction.view(alias, context.as_of)
+
+
+def _new_place(context: Context, name: Name) -> ResolvedSchema:
+    places = _places(context, name)
+    if places:
+        return places[0]
+    if len(name.parts) == 1:
+        return resolve_schema(context, Name(context.search_path))
+    return resolve_schema(context, Name(name.parts[:-1]))
+
+
+def _places(context: Context, name: Name) -> list[ResolvedSchema]:
+    """The existing schemas that the object may be in, the preferred one first."""
+    parts = name.parts
+    current = context.search_path[0]
+    if len(parts) == 1:
+        candidates = [context.search_path]
+    elif len(parts) == 2:
+        candidates = [(current, parts[0])]
+        alias = catalog_alias(context, parts[0])
+        if alias is not None:
+            candidates.append((alias, DEFAULT_SCHEMA))
+    elif len(parts) == 3:
+        candidates = [(_catalog(context, parts[0]), parts[1])]
+    else:
+        raise ProgrammingError(f"{name} has too many parts: write catalog.schema.name")
+    places = []
+    for alias, schema_name in candidates:
+        if alias not in context.transaction.catalogs:
+            continue
+        view = catalog_view(context, alias)
+        schema = view.schema(schema_name)
+        if schema is not None:
+            places.append(ResolvedSchema(alias, view, schema))
+    return places
+
+
+def _catalog(context: Context, name: str) -> str:
+    alias = catalog_alias(context, name)
+    if alias is None:
+        attached = ", ".join(sorted(context.transaction.catalogs)) or "none"
+        raise ProgrammingError(f"catalog {name!r} is not attached (attached: {attached}); ATTACH it first")
+    return alias
+
+
+def _unknown(context: Context, kind: str, name: Name) -> ProgrammingError:
+    places = _places(context, name)
+    if not places and len(name.parts) > 1:
+        return ProgrammingError(f"{kind} {name} does not exist: there is no schema {'.'.join(name.parts[:-1])}")
+    names = [info.name for place in places for info in (*place.view.tables.values(), *place.view.views.values())]
+    where = "" if context.as_of is None else " at the point in time that is read"
+    return ProgrammingError(f"{kind} {name} does not exist{where}{_near(name.last, names)}")
+
+
+def _near(name: str, names: Iterable[str]) -> str:
+    by_folded = {other.casefold(): other for other in names}
+    near = [by_folded[folded] for folded in difflib.get_close_matches(name.casefold(), by_folded, n=3)]
+    return f"; did you mean {' or '.join(near)}?" if near else ""
