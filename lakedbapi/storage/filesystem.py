@@ -142,7 +142,7 @@ class Storage:
             raise _failed("removing", path, error) from error
 
     def list(self, prefix: str | None = None) -> pa.Table:
-        """All files below `prefix` (default: the root), recursively; columns `LISTING`. A missing directory is empty."""
+        """All files below `prefix` (default: the root), recursively; columns `LISTING`. No directory = no files."""
         start = prefix or self.root
         try:
             self.filesystem.invalidate_cache()

@@ -81,8 +81,8 @@ class Backend(ABC):
             except exc.DBAPIError as error:
                 if self.classify(error) is Failure.LOST:
                     raise errors.CommitUnknownError(
-                        f"catalog {self.name}: the connection broke during the commit, so it is unknown whether it took "
-                        "effect; look at the catalog's newest snapshots before you repeat the work"
+                        f"catalog {self.name}: the connection broke during the commit, so it is unknown whether it "
+                        "took effect; look at the catalog's newest snapshots before you repeat the work"
                     ) from error
                 transaction.rollback()
                 raise

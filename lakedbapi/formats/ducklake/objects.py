@@ -1,0 +1,281 @@
+"""Schemas, tables and views of a catalog at one snapshot."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import Table, and_, or_, select
+from sqlalchemy.engine import Connection
+from sqlalchemy.sql import ColumnElement
+
+from lakedbapi.errors import DataError
+from lakedbapi.formats.ducklake import tags
+from lakedbapi.formats.ducklake.metadata import Tables
+from lakedbapi.formats.ducklake.paths import resolve
+from lakedbapi.formats.ducklake.types import LIST, MAP, STRUCT, parse_type
+from lakedbapi.model.catalog import PartitionField, PartitionSpec, SchemaInfo, SortField, TableInfo, ViewInfo
+from lakedbapi.model.sql_types import quote_literal
+from lakedbapi.model.types import Decimal, Field, List, Map, Scalar, Schema, Struct, Type
+
+_QUOTED_NAME = re.compile(r'"((?:[^"]|"")*)"')
+_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
+
+
+def visible(table: Table, snapshot: int) -> ColumnElement[bool]:
+    """Whether a versioned row is part of `snapshot`."""
+    return and_(
+        table.c.begin_snapshot <= snapshot, or_(table.c.end_snapshot.is_(None), table.c.end_snapshot > snapshot)
+    )
+
+
+@dataclass(frozen=True)
+class Objects:
+    schemas: Mapping[int, SchemaInfo]
+    tables: Mapping[int, TableInfo]
+    views: Mapping[int, ViewInfo]
+
+
+def load_objects(connection: Connection, tables: Tables, snapshot: int, data_path: str) -> Objects:
+    """All objects that `snapshot` sees. `data_path` is the full path of the lake's data."""
+    comments = _tags(connection, tables, snapshot)
+    schemas = _schemas(connection, tables, snapshot, data_path, comments)
+    return Objects(
+        schemas,
+        _tables(connection, tables, snapshot, schemas, comments),
+        _views(connection, tables, snapshot, comments),
+    )
+
+
+def load_schema(connection: Connection, tables: Tables, table_id: int, snapshot: int) -> Schema:
+    """The columns that a table had at `snapshot`."""
+    column = tables.column
+    rows = connection.execute(_columns(column).where(column.c.table_id == table_id, visible(column, snapshot)))
+    return build_schema([ColumnRow(*row) for row in rows], {})
+
+
+@dataclass(frozen=True)
+class ColumnRow:
+    """A row of `ducklake_column`."""
+
+    table_id: int
+    id: int
+    order: int
+    name: str
+    type: str
+    initial_default: str | None
+    default: str | None
+    nullable: bool | None
+    parent: int | None
+    default_type: str | None
+
+
+def _columns(column: Table) -> Any:
+    return select(
+        column.c.table_id,
+        column.c.column_id,
+        column.c.column_order,
+        column.c.column_name,
+        column.c.column_type,
+        column.c.initial_default,
+        column.c.default_value,
+        column.c.nulls_allowed,
+        column.c.parent_column,
+        column.c.default_value_type,
+    )
+
+
+def build_schema(rows: Sequence[ColumnRow], column_tags: Mapping[int, Mapping[str, str]]) -> Schema:
+    """The column tree of one table from its rows, in any order. `column_tags` by column id."""
+    children: dict[int | None, list[ColumnRow]] = defaultdict(list)
+    for row in sorted(rows, key=lambda row: row.order):
+        children[row.parent].append(row)
+    return Schema(tuple(_field(row, children, column_tags.get(row.id, {})) for row in children[None]))
+
+
+def _field(row: ColumnRow, children: Mapping[int | None, list[ColumnRow]], tagged: Mapping[str, str]) -> Field:
+    type = _type(row, children)
+    return Field(
+        name=row.name,
+        type=type,
+        id=row.id,
+        # Fields inside others have no NOT NULL; DuckDB writes false for some of them all the same.
+        nullable=row.parent is not None or row.nullable is not False,
+        default=_default(row, type),
+        initial_default=row.initial_default,
+        comment=tagged.get(tags.COMMENT),
+        identity=tagged.get(tags.IDENTITY) == "true",
+    )
+
+
+def _type(row: ColumnRow, children: Mapping[int | None, list[ColumnRow]]) -> Type:
+    name = row.type.strip().lower()
+    if name not in (STRUCT, LIST, MAP):
+        return parse_type(row.type)
+    fields = [_field(child, children, {}) for child in children.get(row.id, [])]
+    if name == STRUCT:
+        return Struct(tuple(fields))
+    if name == LIST and len(fields) == 1:
+        return List(fields[0])
+    if name == MAP and len(fields) == 2:
+        by_name = {field.name: field for field in fields}
+        return Map(by_name.get("key", fields[0]), by_name.get("value", fields[1]))
+    raise DataError(f"column {row.name!r} is a {name} with {len(fields)} children in the catalog")
+
+
+def _default(row: ColumnRow, type: Type) -> str | None:
+    """The default as an SQL expression. The text `NULL` stands for no default; a literal's text is bare."""
+    if row.default is None or row.default == "NULL":
+        return None
+    if row.default_type == "expression":
+        return row.default
+    numeric = isinstance(type, Decimal) or (isinstance(type, Scalar) and type.name.startswith(("int", "uint", "float")))
+    if numeric and _NUMBER.fullmatch(row.default) and type != Scalar("interval"):
+        return row.default
+    if type == Scalar("boolean") and row.default.lower() in ("true", "false"):
+        return row.default.lower()
+    return quote_literal(row.default)
+
+
+def _tags(connection: Connection, tables: Tables, snapshot: int) -> Mapping[int, Mapping[str, str]]:
+    """Tags by object id."""
+    tag = tables.tag
+    found: dict[int, dict[str, str]] = defaultdict(dict)
+    for object_id, key, value in connection.execute(
+        select(tag.c.object_id, tag.c.key, tag.c.value).where(visible(tag, snapshot), tag.c.value.is_not(None))
+    ):
+        found[object_id][key] = value
+    return found
+
+
+def _column_tags(
+    connection: Connection, tables: Tables, snapshot: int
+) -> Mapping[int, Mapping[int, Mapping[str, str]]]:
+    """Tags by table id and column id."""
+    tag = tables.column_tag
+    found: dict[int, dict[int, dict[str, str]]] = defaultdict(lambda: defaultdict(dict))
+    for table_id, column_id, key, value in connection.execute(
+        select(tag.c.table_id, tag.c.column_id, tag.c.key, tag.c.value).where(
+            visible(tag, snapshot), tag.c.value.is_not(None)
+        )
+    ):
+        found[table_id][column_id][key] = value
+    return found
+
+
+def _schemas(
+    connection: Connection, tables: Tables, snapshot: int, data_path: str, comments: Mapping[int, Mapping[str, str]]
+) -> Mapping[int, SchemaInfo]:
+    schema = tables.schema
+    rows = connection.execute(
+        select(schema.c.schema_id, schema.c.schema_name, schema.c.path, schema.c.path_is_relative).where(
+            visible(schema, snapshot)
+        )
+    )
+    return {
+        id: SchemaInfo(id, name, resolve(data_path, path, is_relative), comments.get(id, {}).get(tags.COMMENT))
+        for id, name, path, is_relative in rows
+    }
+
+
+def _tables(
+    connection: Connection,
+    tables: Tables,
+    snapshot: int,
+    schemas: Mapping[int, SchemaInfo],
+    comments: Mapping[int, Mapping[str, str]],
+) -> Mapping[int, TableInfo]:
+    table = tables.table
+    columns: dict[int, list[ColumnRow]] = defaultdict(list)
+    for values in connection.execute(_columns(tables.column).where(visible(tables.column, snapshot))):
+        row = ColumnRow(*values)
+        columns[row.table_id].append(row)
+    column_tags = _column_tags(connection, tables, snapshot)
+    partitionings = _partitionings(connection, tables, snapshot)
+    sortings = _sortings(connection, tables, snapshot)
+    rows = connection.execute(
+        select(
+            table.c.table_id,
+            table.c.schema_id,
+            table.c.table_name,
+            table.c.table_uuid,
+            table.c.path,
+            table.c.path_is_relative,
+        ).where(visible(table, snapshot))
+    )
+    return {
+        id: TableInfo(
+            id=id,
+            schema_id=schema_id,
+            name=name,
+            schema=build_schema(columns[id], column_tags.get(id, {})),
+            path=resolve(schemas[schema_id].path or "", path, is_relative),
+            uuid=uuid,
+            partitioning=partitionings.get(id),
+            sorting=sortings.get(id, ()),
+            constraints=tags.decode_constraints(comments.get(id, {}).get(tags.CONSTRAINTS, "[]")),
+            comment=comments.get(id, {}).get(tags.COMMENT),
+        )
+        for id, schema_id, name, uuid, path, is_relative in rows
+    }
+
+
+def _partitionings(connection: Connection, tables: Tables, snapshot: int) -> Mapping[int, PartitionSpec]:
+    """By table id. A partitioning without keys is what RESET PARTITIONED BY leaves: none."""
+    info, column = tables.partition_info, tables.partition_column
+    rows = connection.execute(
+        select(info.c.table_id, info.c.partition_id, column.c.column_id, column.c.transform)
+        .join_from(
+            info, column, and_(info.c.partition_id == column.c.partition_id, info.c.table_id == column.c.table_id)
+        )
+        .where(visible(info, snapshot))
+        .order_by(info.c.table_id, column.c.partition_key_index)
+    )
+    specs: dict[int, PartitionSpec] = {}
+    for table_id, partition_id, column_id, transform in rows:
+        before = specs.get(table_id, PartitionSpec(partition_id, ()))
+        specs[table_id] = PartitionSpec(partition_id, (*before.fields, PartitionField(column_id, transform)))
+    return specs
+
+
+def _sortings(connection: Connection, tables: Tables, snapshot: int) -> Mapping[int, tuple[SortField, ...]]:
+    info, expression = tables.sort_info, tables.sort_expression
+    rows = connection.execute(
+        select(info.c.table_id, expression.c.expression, expression.c.sort_direction, expression.c.null_order)
+        .join_from(
+            info, expression, and_(info.c.sort_id == expression.c.sort_id, info.c.table_id == expression.c.table_id)
+        )
+        .where(visible(info, snapshot))
+        .order_by(info.c.table_id, expression.c.sort_key_index)
+    )
+    sortings: dict[int, tuple[SortField, ...]] = {}
+    for table_id, sql, direction, null_order in rows:
+        term = SortField(sql, descending=direction == "DESC", nulls_first=null_order == "NULLS_FIRST")
+        sortings[table_id] = (*sortings.get(table_id, ()), term)
+    return sortings
+
+
+def _views(
+    connection: Connection, tables: Tables, snapshot: int, comments: Mapping[int, Mapping[str, str]]
+) -> Mapping[int, ViewInfo]:
+    view = tables.view
+    rows = connection.execute(
+        select(
+            view.c.view_id, view.c.schema_id, view.c.view_name, view.c.sql, view.c.dialect, view.c.column_aliases
+        ).where(visible(view, snapshot))
+    )
+    return {
+        id: ViewInfo(
+            id=id,
+            schema_id=schema_id,
+            name=name,
+            sql=sql,
+            dialect=dialect or "duckdb",
+            column_aliases=tuple(alias.replace('""', '"') for alias in _QUOTED_NAME.findall(aliases or "")),
+            comment=comments.get(id, {}).get(tags.COMMENT),
+        )
+        for id, schema_id, name, sql, dialect, aliases in rows
+    }
