@@ -1,0 +1,69 @@
+"""The few places where the supported DuckDB versions differ."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import duckdb
+import pyarrow as pa
+
+MAJOR = int(duckdb.__version__.split(".")[0])
+BATCH_ROWS = 122_880
+"""Rows of a result batch at most: DuckDB's own row group size."""
+
+
+@dataclass(frozen=True)
+class Stream:
+    names: tuple[str, ...]
+    types: tuple[str, ...]
+    reader: pa.RecordBatchReader
+
+
+def run(cursor: duckdb.DuckDBPyConnection, sql: str) -> None:
+    """Run a statement without rows to its end."""
+    cursor.execute(sql)
+
+
+def stream(cursor: duckdb.DuckDBPyConnection, sql: str, parameters: Mapping[str, object]) -> Stream:
+    """Start one statement on a cursor that runs nothing else; its rows are produced as they are read.
+
+    DuckDB 2 only streams relations: a DB-API result is computed in whole first. DuckDB 1 does the opposite when there are parameters.
+    """
+    if MAJOR >= 2:
+        relation = cursor.sql(sql, params=dict(parameters)) if parameters else cursor.sql(sql)
+        names, types = tuple(relation.columns), tuple(_type_text(t) for t in relation.types)
+        return Stream(names, types, relation.to_arrow_reader(BATCH_ROWS))
+    cursor.execute(sql, dict(parameters)) if parameters else cursor.execute(sql)
+    description = cursor.description or []
+    return Stream(tuple(d[0] for d in description), tuple(_type_text(d[1]) for d in description), cursor.fetch_record_batch(BATCH_ROWS))
+
+
+def table(cursor: duckdb.DuckDBPyConnection, sql: str, parameters: Mapping[str, object]) -> tuple[Stream, pa.Table]:
+    """Like `stream`, read to its end with all threads."""
+    if MAJOR >= 2:
+        relation = cursor.sql(sql, params=dict(parameters)) if parameters else cursor.sql(sql)
+        names, types = tuple(relation.columns), tuple(_type_text(t) for t in relation.types)
+        rows = relation.to_arrow_table()
+        return Stream(names, types, rows.schema.empty_table().to_reader()), rows
+    cursor.execute(sql, dict(parameters)) if parameters else cursor.execute(sql)
+    description = cursor.description or []
+    rows = cursor.fetch_arrow_table()
+    return Stream(tuple(d[0] for d in description), tuple(_type_text(d[1]) for d in description), rows.schema.empty_table().to_reader()), rows
+
+
+def rows(cursor: duckdb.DuckDBPyConnection, sql: str, parameters: Mapping[str, object]) -> list[dict[str, object]]:
+    """Run a statement that returns a few rows."""
+    cursor.execute(sql, dict(parameters)) if parameters else cursor.execute(sql)
+    names = [d[0] for d in cursor.description or []]
+    return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
+
+
+def _type_text(type: object) -> str:
+    """DuckDB 2 gives an untyped NULL a type of its own; before, and in a table made of it, it is an INTEGER."""
+    text = str(type)
+    return "INTEGER" if text == '"NULL"' else text
+
+
+warnings.filterwarnings("ignore", message="Arrow output on a DB-API result", category=UserWarning)

@@ -1,0 +1,173 @@
+"""`DuckDBEngine`: each lake is an in-memory database of views, in which the user's own text runs."""
+
+from __future__ import annotations
+
+import threading
+import weakref
+from collections.abc import Mapping, Sequence
+
+import duckdb
+import fsspec
+import pyarrow as pa
+
+from lakedbapi.engine.base import Engine, Query, Relation, RelationName, Result, WriteOptions
+from lakedbapi.engine.duckdb import driver, errors, pool, write
+from lakedbapi.engine.duckdb.parameters import bind
+from lakedbapi.engine.duckdb.relations import define
+from lakedbapi.engine.duckdb.result import DuckDBResult, text_type
+from lakedbapi.errors import InterfaceError, OperationalError
+from lakedbapi.model.changes import WrittenFile
+from lakedbapi.model.sql_types import quote_identifier
+from lakedbapi.model.types import Schema
+
+
+class DuckDBEngine(Engine):
+    """`roots` are the directories that queries may read and `write` may write, each ending in `/`.
+
+    `filesystems` serve the URLs among them that DuckDB cannot. `catalogs` are the aliases of the attached lakes. With
+    `allow_external` SQL may read and write whatever the process can.
+    """
+
+    def __init__(
+        self,
+        roots: Sequence[str],
+        filesystems: Sequence[fsspec.AbstractFileSystem],
+        catalogs: Sequence[str],
+        allow_external: bool = False,
+    ) -> None:
+        for name in catalogs:
+            pool.check_alias(name)
+        self._filesystems = tuple(filesystems)
+        self._instance: pool.Instance | None = pool.acquire(roots, filesystems, allow_external)
+        self._running: set[Execution] = set()
+        self._results: weakref.WeakSet[DuckDBResult] = weakref.WeakSet()
+        with errors.mapped():
+            self._instance.attach(catalogs)
+
+    def query(self, query: Query) -> Result:
+        execution = self._open(query.relations, query.search_path)
+        try:
+            stream, types = execution.stream(query)
+        except BaseException:
+            execution.close()
+            raise
+        result = DuckDBResult(stream, types, execution.close)
+        self._results.add(result)
+        return result
+
+    def fetch(self, query: Query) -> pa.Table:
+        execution = self._open(query.relations, query.search_path)
+        try:
+            return execution.table(query)
+        finally:
+            execution.close()
+
+    def write(
+        self, source: Query | pa.Table, schema: Schema, options: WriteOptions, *, row_ids: bool = False
+    ) -> tuple[WrittenFile, ...]:
+        relations: Mapping[RelationName, Relation] = source.relations if isinstance(source, Query) else {}
+        search_path = source.search_path if isinstance(source, Query) else ("memory", "main")
+        execution = self._open(relations, search_path)
+        try:
+            return write.write(execution, source, schema, options, row_ids=row_ids)
+        finally:
+            execution.close()
+
+    def interrupt(self) -> None:
+        for execution in tuple(self._running):
+            execution.interrupt()
+
+    def close(self) -> None:
+        instance, self._instance = self._instance, None
+        if instance is None:
+            return
+        for result in tuple(self._results):
+            result.close()
+        pool.release(instance)
+
+    def _open(self, relations: Mapping[RelationName, Relation], search_path: tuple[str, str]) -> Execution:
+        if self._instance is None:
+            raise InterfaceError("The connection is closed.")
+        return Execution(self._instance, relations, search_path, self._filesystems, self._running)
+
+
+class Execution:
+    """One statement on a cursor of its own."""
+
+    def __init__(
+        self,
+        instance: pool.Instance,
+        relations: Mapping[RelationName, Relation],
+        search_path: tuple[str, str],
+        filesystems: tuple[fsspec.AbstractFileSystem, ...],
+        running: set[Execution],
+    ) -> None:
+        self.filesystems = filesystems
+        self._instance = instance
+        self._relations = relations
+        self._search_path = search_path
+        self._running = running
+        self.cursor: duckdb.DuckDBPyConnection = instance.connection.cursor()
+        self._cancelled = threading.Event()
+        running.add(self)
+
+    def stream(self, query: Query) -> tuple[driver.Stream, tuple[str, ...]]:
+        """The running statement and its columns' SQL types."""
+        with self._instance.lock, errors.mapped():
+            self.prepare()
+            parameters = bind(query.sql, query.parameters) if query.parameters or "$" in query.sql else {}
+            stream = driver.stream(self.cursor, query.sql, parameters)
+            if (sql := _as_text(query.sql, stream)) is None:
+                return stream, stream.types
+            stream.reader.close()
+            again = driver.stream(self.cursor, sql, parameters)
+            return driver.Stream(stream.names, again.types, again.reader), stream.types
+
+    def table(self, query: Query) -> pa.Table:
+        with errors.mapped():
+            with self._instance.lock:
+                self.prepare()
+                parameters = bind(query.sql, query.parameters) if query.parameters or "$" in query.sql else {}
+            stream, rows = driver.table(self.cursor, query.sql, parameters)
+            if (sql := _as_text(query.sql, stream)) is not None:
+                _, rows = driver.table(self.cursor, sql, parameters)
+            return rows.rename_columns(list(stream.names))
+
+    def rows(self, sql: str, parameters: Mapping[str, object]) -> list[dict[str, object]]:
+        """Run a statement whose result is a few rows, after `prepare`."""
+        with errors.mapped():
+            self._check_cancelled()
+            return driver.rows(self.cursor, sql, parameters)
+
+    def prepare(self) -> None:
+        """Define the relations and set the search path."""
+        with self._instance.lock, errors.mapped():
+            define(self._instance, self.cursor, self._relations)
+            catalog, schema = self._search_path
+            driver.run(self.cursor, f"USE {quote_identifier(catalog)}.{quote_identifier(schema)}")
+            self._check_cancelled()
+
+    def _check_cancelled(self) -> None:
+        if self._cancelled.is_set():
+            raise OperationalError(errors.CANCELLED)
+
+    def interrupt(self) -> None:
+        self._cancelled.set()
+        self.cursor.interrupt()
+
+    def close(self) -> None:
+        self._running.discard(self)
+        self.cursor.close()
+
+
+def _as_text(sql: str, stream: driver.Stream) -> str | None:
+    """`sql` with the columns as text that Arrow cannot hold; None when it can hold all."""
+    texts = [text_type(type) for type in stream.types]
+    if list(stream.types) == texts:
+        return None
+    names = [quote_identifier(f"c{i}") for i in range(len(texts))]
+    columns = ", ".join(
+        name if text == type else f"CAST({name} AS {text}) AS {name}"
+        for name, text, type in zip(names, texts, stream.types, strict=True)
+    )
+    return f"SELECT {columns} FROM ({sql.rstrip().rstrip(';')}\n) AS _lake_rows({', '.join(names)})"

@@ -1,0 +1,108 @@
+"""DuckDB's exceptions as this package's."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import duckdb
+import pyarrow as pa
+
+from lakedbapi import errors
+
+CANCELLED = "The statement was cancelled."
+
+# The first match counts: DuckDB's classes are derived from PEP 249's, so the specific ones come first.
+_CLASSES: tuple[tuple[str, type[errors.DatabaseError]], ...] = (
+    ("ParserException", errors.ProgrammingError),
+    ("SyntaxException", errors.ProgrammingError),
+    ("CatalogException", errors.ProgrammingError),
+    ("BinderException", errors.ProgrammingError),
+    ("PermissionException", errors.ProgrammingError),
+    ("ConstraintException", errors.IntegrityError),
+    ("ConversionException", errors.DataError),
+    ("OutOfRangeException", errors.DataError),
+    ("TypeMismatchException", errors.DataError),
+    ("InvalidTypeException", errors.DataError),
+    ("InvalidInputException", errors.DataError),
+    ("SequenceException", errors.DataError),
+    ("HTTPException", errors.OperationalError),
+    ("IOException", errors.OperationalError),
+    ("OutOfMemoryException", errors.OperationalError),
+    ("ConnectionException", errors.OperationalError),
+    ("TransactionException", errors.OperationalError),
+    ("SerializationException", errors.OperationalError),
+    ("NotImplementedException", errors.NotSupportedError),
+    ("DependencyException", errors.ProgrammingError),
+    ("FatalException", errors.InternalError),
+    ("InternalException", errors.InternalError),
+    ("IntegrityError", errors.IntegrityError),
+    ("DataError", errors.DataError),
+    ("NotSupportedError", errors.NotSupportedError),
+    ("ProgrammingError", errors.ProgrammingError),
+    ("OperationalError", errors.OperationalError),
+)
+
+_CORRUPT = re.compile(
+    r"No magic bytes|too small to be a Parquet file|Parquet|TProtocolException|Snappy|ZSTD|corrupt|decompress|thrift|footer", re.IGNORECASE
+)
+_MISSING = re.compile(r'No files found that match the pattern|No such file|Cannot open file|404|FileNotFound|does not exist on the file', re.I)
+_PATH = re.compile(r"""["']([^"']*\.parquet|[^"']*/[^"']*)["']""")
+# What the views of this engine are made of; a reader did not write it and cannot use it.
+_INTERNAL_LINE = re.compile(r"\n+LINE \d+:.*", re.DOTALL)
+_INTERNAL_TEXT = re.compile(r"_lake_|read_parquet\(")
+
+
+@contextmanager
+def mapped() -> Iterator[None]:
+    """Raise this package's error in place of DuckDB's."""
+    try:
+        yield
+    except errors.Error:
+        raise
+    except (duckdb.Error, pa.ArrowException, OSError, RuntimeError) as error:
+        raise translate(error) from error
+
+
+def translate(error: BaseException) -> errors.Error:
+    """The error to raise for one that DuckDB, or a stream that it fed, raised."""
+    message = str(error)
+    if isinstance(error, duckdb.InterruptException) or "INTERRUPT" in message or "Interrupted!" in message:
+        return errors.OperationalError(CANCELLED)
+    if isinstance(error, duckdb.Error):
+        return _of_duckdb(error, message)
+    for name, kind in _CLASSES:
+        # An error in a running stream arrives as text only: "Conversion Error: …".
+        title = re.sub(r"(?<!^)([A-Z])", r" \1", name.removesuffix("Exception")) + " Error: "
+        if title in message:
+            return _shaped(kind, message[message.index(title) :])
+    return errors.OperationalError(message)
+
+
+def _of_duckdb(error: duckdb.Error, message: str) -> errors.Error:
+    names = [cls.__name__ for cls in type(error).__mro__]
+    for name, kind in _CLASSES:
+        if name in names:
+            return _shaped(kind, message)
+    return errors.DatabaseError(message)
+
+
+def _shaped(kind: type[errors.DatabaseError], message: str) -> errors.Error:
+    if _INTERNAL_TEXT.search(message):
+        message = _INTERNAL_LINE.sub("", message)
+    if kind in (errors.OperationalError, errors.DataError):
+        found = _PATH.search(message)
+        if found and _MISSING.search(message):
+            return errors.OperationalError(
+                f"Data file {found.group(1)!r} cannot be opened: {message}. The catalog lists it, so it was removed or moved by"
+                " something else than this catalog; restore it, or read an older or newer snapshot that does not need it."
+            )
+        if found and _CORRUPT.search(message):
+            return errors.DataError(
+                f"Data file {found.group(1)!r} is not a readable Parquet file: {message}."
+                " Restore it from a copy, or delete its rows by reading a snapshot from before it was added."
+            )
+    if kind is errors.OperationalError and "Out of Memory" in message:
+        return errors.OperationalError(f"{message} Give the process more memory, or select fewer rows or columns.")
+    return kind(message)

@@ -1,0 +1,89 @@
+"""Python and Arrow values as DuckDB parameters."""
+
+from __future__ import annotations
+
+import datetime
+import decimal
+import enum
+import uuid
+from collections.abc import Mapping
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+
+from lakedbapi.errors import DataError, ProgrammingError
+
+_HUGEINT = 1 << 127
+_UHUGEINT = 1 << 128
+
+
+def bind(sql: str, values: Mapping[str, object]) -> dict[str, object]:
+    """The values that `sql` refers to, in types that DuckDB takes.
+
+    ProgrammingError when one is missing, DataError when DuckDB has no type for one.
+    """
+    statements = duckdb.extract_statements(sql)
+    names = sorted(set().union(*(statement.named_parameters for statement in statements)), key=_parameter_order)
+    given = {name.lower(): value for name, value in values.items()}
+    missing = [name for name in names if name.lower() not in given]
+    if missing:
+        raise ProgrammingError(
+            f"No value was given for the parameter{'s' if len(missing) > 1 else ''} {', '.join('$' + n for n in missing)}."
+            f" The statement uses {len(names)}, {len(values)} were passed."
+        )
+    return {name: to_duckdb(given[name.lower()], f"${name}") for name in names}
+
+
+def _parameter_order(name: str) -> tuple[bool, int, str]:
+    return (not name.isdigit(), int(name) if name.isdigit() else 0, name)
+
+
+def to_duckdb(value: object, where: str) -> object:
+    """`where` names the parameter in errors."""
+    if value is None or isinstance(value, (bool, float, str, bytes, datetime.date, datetime.time, datetime.timedelta, uuid.UUID)):
+        return value.value if isinstance(value, enum.Enum) else value
+    if isinstance(value, enum.Enum):
+        return to_duckdb(value.value, where)
+    if isinstance(value, int):
+        return _integer(value, where)
+    if isinstance(value, decimal.Decimal):
+        return _decimal(value, where)
+    if isinstance(value, (bytearray, memoryview)):
+        return bytes(value)
+    if isinstance(value, (list, tuple)):
+        return [to_duckdb(item, where) for item in value]
+    if isinstance(value, dict):
+        return {key: to_duckdb(item, where) for key, item in value.items()}
+    if isinstance(value, np.generic):
+        return _numpy(value, where)
+    if isinstance(value, np.ndarray):
+        return to_duckdb(value.tolist(), where)
+    if isinstance(value, pa.Scalar):
+        return to_duckdb(value.as_py(), where)
+    raise DataError(
+        f"Parameter {where}: a value of type {type(value).__module__}.{type(value).__qualname__} has no SQL type."
+        " Pass a number, text, bytes, date, time, datetime, timedelta, UUID, list, dict or None."
+    )
+
+
+def _integer(value: int, where: str) -> object:
+    if -_HUGEINT <= value < _UHUGEINT:
+        return value
+    raise DataError(f"Parameter {where}: the integer {value} has more than 128 bits. Pass it as text, or as a float.")
+
+
+def _decimal(value: decimal.Decimal, where: str) -> object:
+    if not value.is_finite():
+        return float(value)
+    digits, exponent = value.as_tuple().digits, value.as_tuple().exponent
+    assert isinstance(exponent, int)
+    if max(len(digits) + max(exponent, 0), -exponent) > 38:
+        raise DataError(f"Parameter {where}: the decimal {value} has more than 38 digits. Round it, or pass it as a float or text.")
+    return value
+
+
+def _numpy(value: np.generic, where: str) -> object:
+    if isinstance(value, (np.datetime64, np.timedelta64)):
+        return None if np.isnat(value) else to_duckdb(pa.scalar(value).as_py(), where)
+    return to_duckdb(value.item(), where)

@@ -1,0 +1,81 @@
+"""What the names of a query mean, as views in the instance."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import duckdb
+import pyarrow as pa
+
+from lakedbapi.engine.base import Relation, RelationName, ScanRelation, View
+from lakedbapi.engine.duckdb import driver
+from lakedbapi.engine.duckdb.pool import Instance
+from lakedbapi.engine.duckdb.resources import Resources
+from lakedbapi.engine.duckdb.scan import scan_sql
+from lakedbapi.model.sql_types import quote_identifier
+
+
+def define(instance: Instance, cursor: duckdb.DuckDBPyConnection, relations: Mapping[RelationName, Relation]) -> None:
+    """Make `relations` the only views of the instance, and register what they refer to on `cursor`.
+
+    To be called under `instance.lock`. Views stand in for tables in the order given, except that those of other views come last.
+    """
+    for name in [n for n in instance.defined if n not in relations]:
+        _drop(instance, cursor, name)
+    resources = Resources(cursor)
+    pending = {name: relation for name, relation in relations.items() if isinstance(relation, View)}
+    for name, relation in relations.items():
+        if not isinstance(relation, View):
+            _redefine(instance, cursor, name, _select(relation, resources))
+    _define_views(instance, cursor, pending)
+
+
+def _select(relation: Relation, resources: Resources) -> str:
+    if isinstance(relation, ScanRelation):
+        return scan_sql(relation.scan, relation.extra, resources)
+    assert isinstance(relation, (pa.Table, pa.RecordBatchReader))
+    return f"SELECT * FROM {resources.register(relation)}"
+
+
+def _define_views(instance: Instance, cursor: duckdb.DuckDBPyConnection, views: Mapping[RelationName, View]) -> None:
+    """Views may refer to each other in any order: those that fail wait for the others, as long as that helps."""
+    waiting = dict(views)
+    while waiting:
+        failed: dict[RelationName, duckdb.Error] = {}
+        for name, view in waiting.items():
+            try:
+                driver.run(cursor, f"USE {quote_identifier(name.catalog)}.{_schema(instance, cursor, name)}")
+                _redefine(instance, cursor, name, view.sql, view.column_aliases)
+            except (duckdb.CatalogException, duckdb.BinderException) as error:
+                failed[name] = error
+        if len(failed) == len(waiting):
+            raise next(iter(failed.values()))
+        waiting = {name: waiting[name] for name in failed}
+
+
+def _redefine(
+    instance: Instance, cursor: duckdb.DuckDBPyConnection, name: RelationName, select: str, aliases: tuple[str, ...] = ()
+) -> None:
+    columns = f" ({', '.join(quote_identifier(a) for a in aliases)})" if aliases else ""
+    text = f"{columns} AS {select}"
+    if instance.defined.get(name) == text and "_lake_" not in text:
+        return
+    qualified = f"{quote_identifier(name.catalog)}.{_schema(instance, cursor, name)}.{quote_identifier(name.name)}"
+    instance.defined.pop(name, None)
+    driver.run(cursor, f"CREATE OR REPLACE VIEW {qualified}{text}")
+    instance.defined[name] = text
+
+
+def _schema(instance: Instance, cursor: duckdb.DuckDBPyConnection, name: RelationName) -> str:
+    """The quoted schema, created where it does not exist yet."""
+    quoted = quote_identifier(name.schema)
+    if (name.catalog, name.schema) not in instance.schemas:
+        driver.run(cursor, f"CREATE SCHEMA IF NOT EXISTS {quote_identifier(name.catalog)}.{quoted}")
+        instance.schemas.add((name.catalog, name.schema))
+    return quoted
+
+
+def _drop(instance: Instance, cursor: duckdb.DuckDBPyConnection, name: RelationName) -> None:
+    qualified = ".".join(quote_identifier(part) for part in name)
+    driver.run(cursor, f"DROP VIEW IF EXISTS {qualified}")
+    del instance.defined[name]

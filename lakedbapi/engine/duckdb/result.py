@@ -1,0 +1,59 @@
+"""A running query."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+
+import pyarrow as pa
+
+from lakedbapi.engine.base import Result, ResultColumn
+from lakedbapi.engine.duckdb import errors
+from lakedbapi.engine.duckdb.driver import Stream
+from lakedbapi.errors import InterfaceError
+
+
+class DuckDBResult(Result):
+    """`finish` is called once: at the last row, at an error, or when the result is closed."""
+
+    def __init__(self, stream: Stream, types: tuple[str, ...], finish: Callable[[], None]) -> None:
+        self.columns = tuple(ResultColumn(name, type) for name, type in zip(stream.names, types, strict=True))
+        self.schema = pa.schema(
+            [field.with_name(name) for field, name in zip(stream.reader.schema, stream.names, strict=True)]
+        )
+        self._stream: pa.RecordBatchReader | None = stream.reader
+        self._finish = finish
+        self._reader: pa.RecordBatchReader | None = None
+
+    def reader(self) -> pa.RecordBatchReader:
+        if self._reader is None:
+            if self._stream is None:
+                raise InterfaceError("The result is closed. Run the statement again.")
+            self._reader = pa.RecordBatchReader.from_batches(self.schema, self._batches())
+        return self._reader
+
+    def _batches(self) -> Iterator[pa.RecordBatch]:
+        try:
+            while self._stream is not None:
+                try:
+                    with errors.mapped():
+                        batch = self._stream.read_next_batch()
+                except StopIteration:
+                    return
+                yield pa.RecordBatch.from_arrays(batch.columns, schema=self.schema)
+        finally:
+            self.close()
+
+    def close(self) -> None:
+        stream, self._stream = self._stream, None
+        if stream is not None:
+            stream.close()
+            self._finish()
+
+
+_OPAQUE = re.compile(r'("(?:[^"]|"")*")|\b(TIME WITH TIME ZONE|UHUGEINT|BIT|BIGNUM|VARIANT|TIMETZ)\b')
+
+
+def text_type(type: str) -> str:
+    """The type with VARCHAR in place of what Arrow has no lossless type for; the type itself when there is nothing to replace."""
+    return _OPAQUE.sub(lambda m: m.group(1) or ("JSON" if m.group(2) == "VARIANT" else "VARCHAR"), type)

@@ -1,0 +1,87 @@
+"""What COPY tells about the files it wrote, as model values."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from lakedbapi.engine.base import WriteOptions
+from lakedbapi.model.changes import FileStats, WrittenFile
+from lakedbapi.model.sql_types import quote_identifier
+from lakedbapi.model.types import Field, List, Map, Schema, Struct
+
+
+def leaf_ids(schema: Schema) -> Mapping[str, int]:
+    """Field ids of the leaf columns by path, as COPY spells it: `"s"."x"`."""
+    leaves: dict[str, int] = {}
+    for field in schema.fields:
+        _collect(field, quote_identifier(field.name), leaves)
+    return leaves
+
+
+def _collect(field: Field, path: str, leaves: dict[str, int]) -> None:
+    type = field.type
+    if isinstance(type, Struct):
+        for child in type.fields:
+            _collect(child, f"{path}.{quote_identifier(child.name)}", leaves)
+    elif isinstance(type, List):
+        _collect(type.element, f'{path}."element"', leaves)
+    elif isinstance(type, Map):
+        _collect(type.key, f'{path}."key"', leaves)
+        _collect(type.value, f'{path}."value"', leaves)
+    else:
+        leaves[path] = field.id
+
+
+def written_file(
+    record: Mapping[str, object], leaves: Mapping[str, int], options: WriteOptions, row_ids: bool
+) -> WrittenFile:
+    """`record` is a row of COPY … RETURN_STATS by column name."""
+    count, size, footer = record["count"], record["file_size_bytes"], record["footer_size_bytes"]
+    assert isinstance(count, int) and isinstance(size, int) and isinstance(footer, int)
+    statistics = record["column_statistics"]
+    assert isinstance(statistics, dict)
+    top_level = {path for path in leaves if '"."' not in path}
+    stats = {
+        leaves[path]: _file_stats(values, count if path in top_level else None)
+        for path, values in statistics.items()
+        if path in leaves
+    }
+    extra = record.get("extra_info")
+    groups = extra.get("row_group_count") if isinstance(extra, dict) else None
+    return WrittenFile(
+        path=str(record["filename"]),
+        record_count=count,
+        file_size_bytes=size,
+        footer_size=footer,
+        stats=stats,
+        has_row_ids=row_ids,
+        row_group_count=None if groups is None else int(groups),
+    )
+
+
+def _file_stats(values: Mapping[str, str], rows: int | None) -> FileStats:
+    """`rows` is the number of values of a top-level column, which older versions do not report."""
+    nulls = _number(values.get("null_count"))
+    total = _number(values.get("num_values")) if "num_values" in values else rows
+    return FileStats(
+        lower=_bound(values.get("min")),
+        upper=_bound(values.get("max")),
+        null_count=nulls,
+        value_count=None if total is None or nulls is None else total - nulls,
+        has_nan=_flag(values.get("has_nan")),
+        size_bytes=_number(values.get("column_size_bytes")),
+        exact=(_flag(values.get("min_is_exact")), _flag(values.get("max_is_exact"))),
+    )
+
+
+def _bound(text: str | None) -> str | None:
+    """A bound with a NUL byte cannot be stored by every catalog, and readers cut it there."""
+    return None if text is None or "\0" in text else text
+
+
+def _number(text: str | None) -> int | None:
+    return None if text is None else int(text)
+
+
+def _flag(text: str | None) -> bool | None:
+    return None if text is None else text == "true"
