@@ -20,7 +20,7 @@ from lakedbapi.errors import (
     NotSupportedError,
     OperationalError,
     ProgrammingError,
-    Warning,  # noqa: A004 - the name is PEP 249's
+    Warning,
 )
 from lakedbapi.model.catalog import AsOf
 from lakedbapi.typecodes import (

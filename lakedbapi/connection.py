@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from types import TracebackType
 from typing import Any
@@ -131,7 +131,7 @@ class Connection:
             self.session.rollback_to(name)
 
     def register(self, name: str, data: Any) -> None:
-        """Let SQL on this connection name Arrow data, a pandas or polars frame as a table. A stream can be read once."""
+        """Let SQL on this connection name Arrow data, a pandas or polars frame as a table (a stream: once)."""
         self.session.register(name, arrow_data(data))
 
     def unregister(self, name: str) -> None:
@@ -207,7 +207,8 @@ class Connection:
             self.close()
 
     def __repr__(self) -> str:
-        return f"<{type(self).__module__}.{type(self).__name__} {'closed' if self.closed else 'open'} {self._options.shown}>"
+        state = "closed" if self.closed else "open"
+        return f"<{type(self).__module__}.{type(self).__name__} {state} {self._options.shown}>"
 
     @contextmanager
     def _noting_errors(self) -> Iterator[None]:

@@ -14,6 +14,7 @@ from lakedbapi.errors import Error, InterfaceError, NotSupportedError, Programmi
 from lakedbapi.model.catalog import AsOf
 from lakedbapi.rows import Row
 from lakedbapi.session import Outcome
+from lakedbapi.sql.tokens import split
 from lakedbapi.stream import RowStream
 from lakedbapi.typecodes import decimal_size
 from lakedbapi.url import point
@@ -172,7 +173,8 @@ class Cursor:
 
     def fetch_df(self) -> pandas.DataFrame:
         """The remaining rows as a pandas frame."""
-        return self.fetch_arrow_table().to_pandas()
+        frame: pandas.DataFrame = self.fetch_arrow_table().to_pandas()
+        return frame
 
     df = fetch_df
 
@@ -194,7 +196,7 @@ class Cursor:
         db_schema_name: str | None = None,
         temporary: bool = False,
     ) -> int:
-        """Write Arrow data, a pandas or polars frame, or anything that streams Arrow into a table; returns the row count.
+        """Write Arrow data, a pandas or polars frame or anything that streams Arrow to a table; returns the row count.
 
         `mode`: `create` (it must not exist), `append` (it must), `replace`, `create_append`.
         """

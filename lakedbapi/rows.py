@@ -13,15 +13,16 @@
 | INTERVAL | timedelta, a month counting 30 days |
 | LIST, ARRAY | list; STRUCT: dict; unnamed STRUCT: tuple; MAP: dict, list of pairs when keys cannot be hashed |
 
-`infinity` and `-infinity` become the largest and smallest value of the Python type. Other values outside of Python's range
-(years before 1 or after 9999, 24:00:00) raise DataError: reading them as something else would be wrong.
+`infinity` and `-infinity` become the largest and smallest value of the Python type. Other values outside of Python's
+range (years before 1 or after 9999, 24:00:00) raise DataError: reading them as something else would be wrong.
 """
 
 from __future__ import annotations
 
+import itertools
 import uuid
 from collections.abc import Callable, Sequence
-from datetime import date, datetime, time, timedelta, timezone
+from datetime import date, time, timedelta, timezone
 from typing import Any
 
 import numpy as np
@@ -56,13 +57,13 @@ def to_rows(batch: pa.RecordBatch, columns: Sequence[Converter]) -> list[Row]:
 
 
 def converter(arrow_type: pa.DataType, sql_type: str = "") -> Converter:
-    """How arrays of `arrow_type` become Python values. The SQL type tells what Arrow does not, such as UUID or HUGEINT."""
+    """How arrays of `arrow_type` become Python values. The SQL type tells what Arrow does not: UUID, HUGEINT."""
     if isinstance(arrow_type, pa.BaseExtensionType):
-        inner = converter(arrow_type.storage_type, sql_type or _vendor_type(arrow_type))
-        return lambda array: inner(array.storage)
+        stored = converter(arrow_type.storage_type, sql_type or _vendor_type(arrow_type))
+        return lambda array: stored(array.storage)
     if pa.types.is_dictionary(arrow_type):
-        inner = converter(arrow_type.value_type, sql_type)
-        return lambda array: inner(array.dictionary_decode())
+        decoded = converter(arrow_type.value_type, sql_type)
+        return lambda array: decoded(array.dictionary_decode())
     for matches, convert in (*_BY_SQL_TYPE.get(type_name(sql_type), ()), *_BY_ARROW_TYPE):
         if matches(arrow_type):
             return convert
@@ -135,7 +136,7 @@ def _bignum(array: pa.Array) -> list[Any]:
 
 
 def _bignum_value(data: bytes) -> int:
-    """Three bytes of header, whose first bit is set for values >= 0, then the magnitude; negative values are inverted."""
+    """Three bytes of header, whose first bit is set for values >= 0, then the magnitude; negative ones inverted."""
     if data[0] & 0x80:
         return int.from_bytes(data[3:], "big")
     return -int.from_bytes(bytes(byte ^ 0xFF for byte in data[3:]), "big")
@@ -288,7 +289,7 @@ def _lists(element: Converter) -> Converter:
         offsets = array.offsets.to_numpy().tolist()
         start = offsets[0]
         values = element(array.values.slice(start, offsets[-1] - start))
-        lists: list[Any] = [values[a - start : b - start] for a, b in zip(offsets, offsets[1:], strict=False)]
+        lists: list[Any] = [values[a - start : b - start] for a, b in itertools.pairwise(offsets)]
         return _with_nulls(lists, array)
 
     return convert
@@ -309,7 +310,7 @@ def _maps(key: Converter, value: Converter) -> Converter:
         pairs = list(
             zip(key(array.keys.slice(start, length)), value(array.items.slice(start, length)), strict=True),
         )
-        maps: list[Any] = [_mapping(pairs[a - start : b - start]) for a, b in zip(offsets, offsets[1:], strict=False)]
+        maps: list[Any] = [_mapping(pairs[a - start : b - start]) for a, b in itertools.pairwise(offsets)]
         return _with_nulls(maps, array)
 
     return convert
@@ -340,8 +341,8 @@ def _text_as(parse: Callable[[str], Any]) -> Converter:
 
 
 def _is_128_bits(arrow_type: pa.DataType) -> bool:
-    types = pa.types
-    return (types.is_decimal128(arrow_type) or types.is_fixed_size_binary(arrow_type)) and arrow_type.bit_width == 128
+    wide = pa.types.is_decimal128(arrow_type) or pa.types.is_fixed_size_binary(arrow_type)
+    return bool(wide and arrow_type.bit_width == 128)
 
 
 def _is_text(arrow_type: pa.DataType) -> bool:
@@ -354,13 +355,8 @@ def _is_number(arrow_type: pa.DataType) -> bool:
 
 def _is_object(arrow_type: pa.DataType) -> bool:
     types = pa.types
-    return (
-        _is_text(arrow_type)
-        or types.is_binary(arrow_type)
-        or types.is_large_binary(arrow_type)
-        or types.is_fixed_size_binary(arrow_type)
-        or types.is_decimal(arrow_type)
-    )
+    binary = types.is_binary(arrow_type) or types.is_large_binary(arrow_type) or types.is_fixed_size_binary(arrow_type)
+    return bool(binary or _is_text(arrow_type) or types.is_decimal(arrow_type))
 
 
 _TIMETZ = "TIME WITH TIME ZONE"

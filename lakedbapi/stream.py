@@ -15,7 +15,7 @@ CHUNK = 2048
 
 
 class RowStream:
-    """Safe to use from several threads. `position` counts the rows handed out; `exhausted` tells that there are no more."""
+    """Safe to use from several threads. `position` counts the rows handed out; `exhausted`: there are no more."""
 
     def __init__(self, result: Result) -> None:
         self._result = result
@@ -75,7 +75,7 @@ class RowStream:
             return pa.Table.from_batches(batches, self.schema)
 
     def reader(self, rows: int | None = None) -> pa.RecordBatchReader:
-        """The remaining rows, streamed, in batches of at most `rows`. Readers share the position; making one reads nothing."""
+        """The remaining rows, in batches of at most `rows`. Readers share the position; making one reads nothing."""
         return pa.RecordBatchReader.from_batches(self.schema, self._batches(rows))
 
     def _batches(self, rows: int | None) -> Iterator[pa.RecordBatch]:

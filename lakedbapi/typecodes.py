@@ -105,7 +105,7 @@ def type_name(code: str) -> str:
 
 
 def element_types(code: str) -> list[str]:
-    """The types inside a nested type: of a list or array its element, of a MAP key and value, of a STRUCT its fields."""
+    """The types inside a nested one: of a list or array its element, of a MAP key and value, of a STRUCT its fields."""
     if code.endswith("]"):
         return [code[: code.rindex("[")]]
     arguments = split_arguments(code)

@@ -236,8 +236,9 @@ def _query(url: SplitResult) -> dict[str, Any]:
     secrets = sorted(name for name in options if _SECRET.search(name.lower()))
     if secrets:
         raise InterfaceError(
-            f"{secrets[0]!r} must not stand in a URL's query, where logs show it: put it into the URL's password slot, pass "
-            f"it to connect() (create_engine: connect_args) as password= or storage_options=, or set it in the environment"
+            f"{secrets[0]!r} must not stand in a URL's query, where logs show it: put it into the URL's password slot, "
+            "pass it to connect() (create_engine: connect_args) as password= or storage_options=, or set it in the "
+            "environment"
         )
     return options
 
@@ -245,9 +246,10 @@ def _query(url: SplitResult) -> dict[str, Any]:
 def _local_path(url: SplitResult) -> str:
     """The path of a URL: three slashes relative, four absolute."""
     if url.netloc:
+        host = url.netloc.rpartition("@")[2]
         raise InterfaceError(
-            f"{url.scheme}://{url.netloc.rpartition('@')[2]}{url.path} has {url.netloc.rpartition('@')[2]!r} in the place of a "
-            f"server: a local path takes three slashes ({url.scheme}:///relative/path), an absolute one four"
+            f"{url.scheme}://{host}{url.path} has {host!r} in the place of a server: a local path takes three slashes "
+            f"({url.scheme}:///relative/path), an absolute one four"
         )
     return unquote(url.path.removeprefix("/"))
 
@@ -266,7 +268,7 @@ def _from_attach_text(format: str, rest: str, options: dict[str, Any]) -> tuple[
         return "ducklake", f"{FILES[kind]}:{_absolute(detail)}", options
     if "://" in rest:
         return _from_url(f"ducklake+{rest}", options)
-    # DuckDB takes any other text for a DuckDB file; a directory or SQLite file that is there already is read as what it is.
+    # DuckDB takes any other text for a DuckDB file; a directory or SQLite file that is there is read as what it is.
     path = Path(rest)
     if path.exists():
         _, location, options = _from_path(rest, {**options, "format": "ducklake"})
@@ -379,7 +381,7 @@ def _build(format: str | None, location: str, options: dict[str, Any], shown: st
         alias=str(options.pop("alias", DEFAULT_ALIAS)),
         schema=str(options.pop("schema", DEFAULT_SCHEMA)),
         as_of=None if as_of is None else point(as_of, refs=format == "iceberg"),
-        read_only=_flag(options, "read_only"),
+        read_only=_flag(options, "read_only") or as_of is not None,
         autocommit=_flag(options, "autocommit"),
         allow_external=_flag(options, "allow_external"),
         allow_attach=_flag(options, "allow_attach"),
