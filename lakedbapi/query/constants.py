@@ -9,8 +9,9 @@ from sqlglot import exp
 
 from lakedbapi.context import Context
 from lakedbapi.engine.base import Query
+from lakedbapi.sql.expressions import render
 
-_VOLATILE: tuple[type[exp.Expression], ...] = (
+_VOLATILE: tuple[type, ...] = (
     exp.Rand,
     exp.Randn,
     exp.CurrentDate,
@@ -43,7 +44,7 @@ def evaluate(context: Context, expressions: Sequence[exp.Expression]) -> list[An
     values = [_plain(context, expression) for expression in expressions]
     rest = [number for number, value in enumerate(values) if value is _UNKNOWN]
     if rest:
-        items = ", ".join(f"{expressions[n].sql(dialect='duckdb')} AS v{n}" for n in rest)
+        items = ", ".join(f"({render(expressions[n])}\n) AS v{n}" for n in rest)
         row = context.engine.fetch(Query(f"SELECT {items}", parameters=context.parameters)).to_pylist()[0]
         for n in rest:
             values[n] = row[f"v{n}"]
@@ -63,6 +64,11 @@ def _plain(context: Context, expression: exp.Expression) -> Any:
     return context.parameters.get(name, _UNKNOWN) if name is not None else _UNKNOWN
 
 
+def constant(context: Context, expression: exp.Expression) -> Any:
+    """The Python value of one expression without columns."""
+    return evaluate(context, [expression])[0]
+
+
 def parameter_name(expression: exp.Expression) -> str | None:
     """`1` of `$1`, `name` of `$name`; None for any other expression."""
     if isinstance(expression, (exp.Parameter, exp.Placeholder)) and expression.this is not None:
@@ -70,9 +76,11 @@ def parameter_name(expression: exp.Expression) -> str | None:
     return None
 
 
-def _varies(node: exp.Expression) -> bool:
+def _varies(node: Any) -> bool:
     if isinstance(node, (exp.Column, exp.Star, exp.Query, exp.Subquery, exp.Lambda, *_VOLATILE)):
         return True
+    if isinstance(node, exp.Var):
+        return str(node.this).startswith("(")  # text that only the engine can parse, as opposed to a unit of time
     if isinstance(node, exp.Anonymous):
         return str(node.this).casefold() not in _PURE
     return type(node).__name__ in ("Uuid", "CurrentTimestampLTZ", "Localtime", "Localtimestamp", "GenerateSeries")

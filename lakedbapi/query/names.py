@@ -182,7 +182,8 @@ def _unknown(context: Context, kind: str, name: Name) -> ProgrammingError:
     places = _places(context, name)
     if not places and len(name.parts) > 1:
         return ProgrammingError(f"{kind} {name} does not exist: there is no schema {'.'.join(name.parts[:-1])}")
-    names = [info.name for place in places for info in (*place.view.tables.values(), *place.view.views.values())]
+    names = [table.name for place in places for table in place.view.tables.values()]
+    names += [view.name for place in places for view in place.view.views.values()]
     where = "" if context.as_of is None else " at the point in time that is read"
     return ProgrammingError(f"{kind} {name} does not exist{where}{_near(name.last, names)}")
 
