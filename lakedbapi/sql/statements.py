@@ -49,9 +49,11 @@ class Function:
 
 @dataclass(frozen=True)
 class InformationSchema:
-    """`information_schema.<view>`."""
+    """`information_schema.<view>`, or `catalog.information_schema.<view>`."""
 
     view: str
+    """Lower case."""
+    catalog: str | None = None
 
 
 @dataclass(frozen=True)
@@ -79,7 +81,7 @@ class Select:
 @dataclass(frozen=True)
 class Assignment:
     column: tuple[str, ...]
-    """Path: column, then struct fields."""
+    """Path: column, then struct fields. Empty in MERGE … INSERT VALUES without a column list: the column at this position."""
     value: exp.Expression | None
     """None = DEFAULT."""
 
@@ -90,12 +92,14 @@ class OnConflict:
     update: tuple[Assignment, ...]
     """Empty = DO NOTHING. Expressions see `excluded` and the target."""
     where: exp.Expression | None = None
+    replace: bool = False
+    """INSERT OR REPLACE: update all columns, on a conflict of any key."""
 
 
 @dataclass(frozen=True)
 class Insert:
-    """`source` is a SELECT or VALUES. A VALUES item that is DEFAULT is the column `exp.Column(this="default")` marked in `defaults`:
-    (row, column) pairs. `source` None = DEFAULT VALUES."""
+    """`source` is a SELECT or VALUES. A VALUES item that is DEFAULT stands as NULL in it and is marked in `defaults`: (row, column)
+    pairs. `source` None = DEFAULT VALUES. The identifiers and specials are those of the whole statement."""
 
     target: Name
     alias: str | None
@@ -106,6 +110,8 @@ class Insert:
     on_conflict: OnConflict | None = None
     returning: tuple[exp.Expression, ...] = ()
     ctes: exp.With | None = None
+    identifiers: frozenset[str] = frozenset()
+    specials: tuple[Special, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -146,7 +152,8 @@ class MergeAction:
     assignments: tuple[Assignment, ...] = ()
     """Of UPDATE SET and INSERT (columns) VALUES (…)."""
     star: str | None = None
-    """`*` / `by name` / `by position`: UPDATE SET *, INSERT *, INSERT BY NAME, or an action without a list."""
+    """`*` / `by name` / `by position`: UPDATE SET *, INSERT *, INSERT BY NAME, or an action without a list (`by position` with
+    assignments: INSERT VALUES without a column list)."""
     error: exp.Expression | None = None
 
 
@@ -211,6 +218,7 @@ class CreateTable:
     partitioning: tuple[PartitionKey, ...] = ()
     sorting: tuple[SortKey, ...] = ()
     properties: tuple[tuple[str, str], ...] = ()
+    like: Name | None = None
 
 
 @dataclass(frozen=True)
@@ -298,7 +306,16 @@ class DropConstraint:
 
 
 AlterAction = Union[
-    AddColumn, DropColumn, RenameColumn, AlterColumn, RenameTable, SetPartitioning, SetSorting, SetProperties, AddConstraint, DropConstraint
+    AddColumn,
+    DropColumn,
+    RenameColumn,
+    AlterColumn,
+    RenameTable,
+    SetPartitioning,
+    SetSorting,
+    SetProperties,
+    AddConstraint,
+    DropConstraint,
 ]
 
 
@@ -401,5 +418,3 @@ class Parsed:
     text: str
     statement: Statement
     parameters: Parameters
-
-

@@ -1,0 +1,8 @@
+"""Text -> typed statements (`lakedbapi.sql.statements`): parameters, time travel, guard."""
+
+from lakedbapi.sql.expressions import render
+from lakedbapi.sql.parser import parse
+from lakedbapi.sql.tokens import split
+from lakedbapi.sql.types import type_of
+
+__all__ = ["parse", "render", "split", "type_of"]

@@ -1,0 +1,123 @@
+"""Statements about transactions, catalogs and the session: BEGIN, ATTACH, USE, SHOW, DESCRIBE, CALL and so on."""
+
+from __future__ import annotations
+
+from lakedbapi.errors import NotSupportedError
+from lakedbapi.sql.keywords import QUERY_STARTS
+from lakedbapi.sql.queries import read_query, table_query
+from lakedbapi.sql.reader import Reader
+from lakedbapi.sql.references import call_arguments
+from lakedbapi.sql.statements import Attach, Call, Describe, Detach, Show, Special, TransactionControl, Use
+
+_ENDINGS = {"commit": "commit", "end": "commit", "rollback": "rollback", "abort": "rollback"}
+
+
+def read_transaction(reader: Reader) -> TransactionControl:
+    verb = reader.next().key
+    control = _transaction(reader, verb)
+    reader.expect_end()
+    return control
+
+
+def _transaction(reader: Reader, verb: str) -> TransactionControl:
+    if verb in ("begin", "start"):
+        if not reader.accept("transaction") and verb == "begin":
+            reader.accept("work")
+        if not reader.done:
+            raise NotSupportedError(
+                "BEGIN takes no options: every transaction is a snapshot-isolated read-write transaction"
+            )
+        return TransactionControl("begin")
+    if verb == "savepoint":
+        return TransactionControl("savepoint", reader.identifier("the name of a savepoint"))
+    if verb == "release":
+        reader.accept("savepoint")
+        return TransactionControl("release", reader.identifier("the name of a savepoint"))
+    if not reader.accept("transaction"):
+        reader.accept("work")
+    if verb == "rollback" and reader.accept("to"):
+        reader.accept("savepoint")
+        return TransactionControl("rollback to", reader.identifier("the name of a savepoint"))
+    return TransactionControl(_ENDINGS[verb])
+
+
+def read_attach(reader: Reader) -> Attach:
+    """`ATTACH [DATABASE] [IF NOT EXISTS] 'location' [AS alias] [(OPTION 'value', FLAG, …)]`."""
+    reader.expect("attach")
+    reader.accept("database")
+    if_not_exists = reader.accept("if", "not", "exists")
+    location = reader.string("the location as a string literal")
+    alias = reader.identifier("an alias") if reader.accept("as") else None
+    options = tuple(_option(item) for item in reader.bracketed().items()) if reader.at("(") else ()
+    reader.expect_end()
+    return Attach(location, alias, options, if_not_exists)
+
+
+def _option(reader: Reader) -> tuple[str, str]:
+    """A flag without a value is true."""
+    name = reader.identifier("the name of an option").casefold()
+    reader.accept("=")
+    value = "true" if reader.done else reader.constant()
+    reader.expect_end()
+    return name, value
+
+
+def read_detach(reader: Reader) -> Detach:
+    reader.expect("detach")
+    reader.accept("database")
+    if_exists = reader.accept("if", "exists")
+    detach = Detach(reader.identifier("the name of a catalog"), if_exists)
+    reader.expect_end()
+    return detach
+
+
+def read_use(reader: Reader) -> Use:
+    reader.expect("use")
+    use = Use(reader.name("the name of a catalog or schema"))
+    reader.expect_end()
+    return use
+
+
+def read_describe(reader: Reader, specials: tuple[Special, ...]) -> Describe | Show:
+    """DESCRIBE, DESC, SUMMARIZE and SHOW, of a list of things, a table or a query."""
+    verb = reader.next().key
+    if verb != "summarize":
+        show = _show(reader, verb)
+        if show is not None:
+            reader.expect_end()
+            return show
+    verb = "summarize" if verb == "summarize" else "describe"
+    if not reader.at("table") and (reader.at("(") or reader.peek().key in QUERY_STARTS):
+        return Describe(verb, read_query(reader, specials))
+    reader.accept("table")
+    start = reader.position
+    name = reader.name("the name of a table")
+    tokens = reader.part(start, reader.position)
+    reader.alias()
+    reader.expect_end()
+    return Describe(verb, table_query(tokens.rest, tokens.tokens, specials), name)
+
+
+def _show(reader: Reader, verb: str) -> Show | None:
+    """The lists are spelled with SHOW; DESCRIBE alone lists all tables."""
+    if reader.done:
+        return Show("tables" if verb == "show" else "all tables")
+    if verb != "show":
+        return None
+    if reader.accept("all", "tables"):
+        return Show("all tables")
+    what = reader.peek().key
+    if what in ("tables", "schemas", "databases", "views") and (
+        len(reader.tokens) == reader.position + 1 or reader.peek(1).key == "from"
+    ):
+        reader.next()
+        return Show(what, reader.name("the name of a schema") if reader.accept("from") else None)
+    return None
+
+
+def read_call(reader: Reader) -> Call:
+    reader.expect("call")
+    name = reader.name("the name of a procedure")
+    arguments, named = call_arguments(reader.bracketed())
+    reader.expect_end()
+    return Call(name, arguments, named)

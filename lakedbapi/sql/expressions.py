@@ -1,0 +1,96 @@
+"""SQL fragments as sqlglot expressions in the DuckDB dialect."""
+
+from __future__ import annotations
+
+from sqlglot import exp
+from sqlglot.errors import SqlglotError
+
+from lakedbapi.sql.dialect import LakeDialect
+from lakedbapi.sql.reader import Reader
+
+_DIALECT = LakeDialect()
+
+
+def parse_query(text: str) -> exp.Expression | None:
+    """The tree of a query, None when only the engine can parse it."""
+    try:
+        trees = _DIALECT.parse(text)
+    except (SqlglotError, RecursionError):
+        return None
+    tree = trees[0] if len(trees) == 1 else None
+    return None if isinstance(tree, exp.Command) else tree
+
+
+def expression(reader: Reader) -> exp.Expression:
+    """All that `reader` holds as one scalar expression. What only the engine can parse becomes an `exp.Var` with the text."""
+    if reader.done:
+        raise reader.error("expected an expression")
+    text = reader.remaining_text()
+    tree = parse_query(f"SELECT ({text}\n)")
+    if isinstance(tree, exp.Select) and len(tree.expressions) == 1 and _has_only(tree, "expressions"):
+        wrapped = tree.expressions[0]
+        if isinstance(wrapped, exp.Paren):
+            return wrapped.this  # type: ignore[no-any-return]
+        if isinstance(wrapped, (exp.Subquery, exp.Tuple)):
+            return wrapped
+    return exp.Var(this=f"({text}\n)")
+
+
+def projection(reader: Reader) -> exp.Expression:
+    """One item of RETURNING: an expression with or without an alias, or a star."""
+    if reader.done:
+        raise reader.error("expected an expression")
+    text = reader.remaining_text()
+    tree = parse_query(f"SELECT {text}")
+    if isinstance(tree, exp.Select) and len(tree.expressions) == 1 and _has_only(tree, "expressions"):
+        return tree.expressions[0]  # type: ignore[no-any-return]
+    return exp.Var(this=text)
+
+
+def projections(reader: Reader) -> tuple[exp.Expression, ...]:
+    return tuple(projection(item) for item in reader.items())
+
+
+def relation(reader: Reader) -> exp.Expression:
+    """One item of FROM, with its alias and joins attached."""
+    if reader.done:
+        raise reader.error("expected a table")
+    text = reader.remaining_text()
+    tree = parse_query(f"SELECT * FROM {text}")
+    source = tree.args.get("from_") if isinstance(tree, exp.Select) else None
+    if tree is not None and source is not None and _has_only(tree, "expressions", "from_", "joins"):
+        item, joins = source.this, tree.args.get("joins")
+        if not joins:
+            return item  # type: ignore[no-any-return]
+        if isinstance(item, (exp.Table, exp.Subquery)) and not item.args.get("joins"):
+            item.set("joins", joins)
+            return item
+    return exp.Var(this=text)
+
+
+def relations(reader: Reader) -> tuple[exp.Expression, ...]:
+    """The items of FROM that commas separate."""
+    return tuple(relation(item) for item in reader.items())
+
+
+def common_tables(text: str) -> exp.With:
+    """`WITH a AS (…), …`."""
+    tree = parse_query(f"{text} SELECT 1")
+    ctes = tree.args.get("with_") if tree is not None else None
+    if isinstance(ctes, exp.With):
+        return ctes
+    return exp.With(expressions=[exp.Var(this=text[len("with") :])])
+
+
+def _has_only(tree: exp.Expression, *names: str) -> bool:
+    return all(name in names for name, value in tree.args.items() if value)
+
+
+def has_columns(tree: exp.Expression) -> bool:
+    """Whether a value depends on a relation: it has a column or a subquery, or nobody can tell."""
+    return isinstance(tree, exp.Var) or tree.find(exp.Column, exp.Query) is not None
+
+
+def render(tree: exp.Expression) -> str:
+    """DuckDB's SQL of a tree."""
+    return tree.sql(dialect=_DIALECT)

@@ -1,0 +1,99 @@
+"""`parse`: text -> `Parsed`."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from lakedbapi.errors import Error, ProgrammingError
+from lakedbapi.sql.alter import read_alter
+from lakedbapi.sql.commands import read_attach, read_call, read_describe, read_detach, read_transaction, read_use
+from lakedbapi.sql.ddl import read_comment, read_create, read_drop
+from lakedbapi.sql.dml import DML_VERBS, read_dml, read_truncate, skip_common_tables
+from lakedbapi.sql.guard import REFUSED_STATEMENTS
+from lakedbapi.sql.keywords import QUERY_STARTS
+from lakedbapi.sql.parameters import find_parameters
+from lakedbapi.sql.queries import read_query
+from lakedbapi.sql.reader import Reader
+from lakedbapi.sql.references import find_specials
+from lakedbapi.sql.statements import Explain, Parsed, Special, Statement
+from lakedbapi.sql.tokens import Canonical, error_at, scan, split_tokens
+
+_TRANSACTION_VERBS = frozenset("begin start commit end rollback abort savepoint release".split())
+_DESCRIBE_VERBS = frozenset("describe desc show summarize".split())
+_CACHED_TEXTS = 2048
+_LONGEST_CACHED = 100_000
+
+
+def parse(text: str) -> Parsed:
+    """The one statement in `text`. ProgrammingError when there is none, more than one, or it is no SQL of ours."""
+    return _cached(text) if len(text) <= _LONGEST_CACHED else _parse(text)
+
+
+def _parse(text: str) -> Parsed:
+    try:
+        return _parse_statement(text)
+    except Error as error:
+        error.statement = text
+        raise
+
+
+_cached = lru_cache(maxsize=_CACHED_TEXTS)(_parse)
+
+
+def _parse_statement(text: str) -> Parsed:
+    statements = list(split_tokens(scan(text)))
+    if not statements:
+        raise ProgrammingError("the statement is empty")
+    if len(statements) > 1:
+        raise error_at(text, statements[1][0].start, "there is more than one statement in the text: use executescript")
+    parameters, splices = find_parameters(text, statements[0])
+    plain = Canonical(text, splices)
+    tokens = next(split_tokens(scan(plain.text)))
+    specials, special_splices = find_specials(plain, tokens)
+    canonical = plain.spliced(special_splices)
+    reader = Reader(canonical, next(split_tokens(scan(canonical.text))) if special_splices else tokens)
+    return Parsed(text, _read_statement(reader, specials), parameters)
+
+
+def _read_statement(reader: Reader, specials: tuple[Special, ...]) -> Statement:
+    verb = reader.peek().key
+    if verb in DML_VERBS or (verb == "with" and _verb_after_with(reader) in DML_VERBS):
+        return read_dml(reader, specials)
+    if verb in _DESCRIBE_VERBS:
+        return read_describe(reader, specials)
+    if verb in QUERY_STARTS or verb == "(":
+        return read_query(reader, specials)
+    if verb == "explain":
+        return _read_explain(reader, specials)
+    if verb == "create":
+        return read_create(reader, specials)
+    if verb == "truncate":
+        return read_truncate(reader, specials)
+    if verb in _TRANSACTION_VERBS:
+        return read_transaction(reader)
+    simple = {
+        "alter": read_alter,
+        "drop": read_drop,
+        "comment": read_comment,
+        "attach": read_attach,
+        "detach": read_detach,
+        "use": read_use,
+        "call": read_call,
+    }.get(verb)
+    if simple is not None:
+        return simple(reader)  # type: ignore[no-any-return, operator]
+    if verb in REFUSED_STATEMENTS:
+        raise ProgrammingError(f"{verb.upper()} is not allowed: {REFUSED_STATEMENTS[verb]}")
+    raise reader.error("expected a statement")
+
+
+def _verb_after_with(reader: Reader) -> str:
+    ahead = Reader(reader.canonical, reader.tokens)
+    skip_common_tables(ahead)
+    return ahead.peek().key
+
+
+def _read_explain(reader: Reader, specials: tuple[Special, ...]) -> Explain:
+    reader.expect("explain")
+    analyze = reader.accept("analyze")
+    return Explain(_read_statement(reader.remaining(), specials), analyze)

@@ -1,0 +1,176 @@
+"""Types as SQL text -> `model.types.Type`."""
+
+from __future__ import annotations
+
+from lakedbapi.errors import NotSupportedError
+from lakedbapi.model.sql_types import SCALAR_SPELLINGS
+from lakedbapi.model.types import Decimal, Field, List, Map, Scalar, Struct, Type
+from lakedbapi.sql.reader import Reader
+from lakedbapi.sql.tokens import NUMBER, Canonical, scan
+
+_ALIASES = {
+    "boolean": "bool logical",
+    "int8": "int1",
+    "int16": "int2 int16 short",
+    "int32": "int int4 int32 signed integral",
+    "int64": "int8 int64 long oid",
+    "int128": "int128",
+    "uint8": "uint8",
+    "uint16": "uint16",
+    "uint32": "uint32",
+    "uint64": "uint64",
+    "uint128": "uint128",
+    "float32": "float4 real",
+    "float64": "float8",
+    "timestamp": "datetime timestamp_us",
+    "timestamptz": "timestamptz",
+    "timetz": "timetz",
+    "varchar": "text string char bpchar nvarchar character nchar",
+    "blob": "bytea binary varbinary",
+    "uuid": "guid",
+}
+_SCALARS = {spelling.casefold(): name for name, spelling in SCALAR_SPELLINGS.items() if " " not in spelling} | {
+    alias: name for name, aliases in _ALIASES.items() for alias in aliases.split()
+}
+_DECIMALS = frozenset(("decimal", "numeric", "dec"))
+_UNSUPPORTED = frozenset("enum union bit bitstring bignum varint null type tuple".split())
+_TIMESTAMP_BY_PRECISION = ("timestamp_s", *["timestamp_ms"] * 3, *["timestamp"] * 3, *["timestamp_ns"] * 3)
+_IGNORED_LENGTH = frozenset(("varchar", "blob", "geometry"))
+MAX_PRECISION = 38
+
+
+def type_of(text: str) -> Type:
+    """The type that `text` spells in DuckDB's SQL, such as `STRUCT(a INT, b VARCHAR[])`.
+
+    Raises NotSupportedError for a type that no lake format can hold, ProgrammingError for what is no type.
+    """
+    reader = Reader(Canonical(text), scan(text))
+    type = read_type(reader)
+    reader.expect_end()
+    return type
+
+
+def read_type(reader: Reader) -> Type:
+    type = _read_base(reader)
+    while True:
+        if reader.accept("[", "]"):
+            type = List(Field("element", type))
+        elif reader.accept("array"):
+            if reader.at("["):
+                raise _fixed_array(reader)
+            type = List(Field("element", type))
+        elif reader.at("["):
+            raise _fixed_array(reader)
+        else:
+            return type
+
+
+def _read_base(reader: Reader) -> Type:
+    token = reader.peek()
+    if not token.is_identifier:
+        raise reader.error("expected a type")
+    reader.position += 1
+    name = token.value.casefold()
+    if name in ("struct", "row"):
+        return _read_struct(reader)
+    if name == "map":
+        return _read_map(reader)
+    if name in _DECIMALS:
+        return _read_decimal(reader)
+    if name in _UNSUPPORTED:
+        raise NotSupportedError(
+            f"the type {token.value.upper()} cannot be stored in a lake table: use VARCHAR, or a struct of its members"
+        )
+    scalar = _read_scalar_name(reader, name)
+    if scalar is None:
+        raise reader.error(f"there is no type {token.value}", token)
+    if reader.at("collate"):
+        raise NotSupportedError("COLLATE on a column is not supported: put COLLATE into the query")
+    return Scalar(scalar)
+
+
+def _read_scalar_name(reader: Reader, name: str) -> str | None:
+    """The scalar that `name` and the words and numbers behind it mean."""
+    if name == "double":
+        reader.accept("precision")
+        return "float64"
+    if name in ("character", "char", "national"):
+        reader.accept("character") or reader.accept("char")
+        reader.accept("varying")
+        name = "varchar"
+    scalar = _SCALARS.get(name)
+    if name in ("timestamp", "time"):
+        precision = _read_numbers(reader)
+        if name == "timestamp" and precision:
+            scalar = _timestamp_of_precision(reader, precision[0])
+        if reader.accept("with", "time", "zone"):
+            return name + "tz"
+        reader.accept("without", "time", "zone")
+        return scalar
+    if scalar in _IGNORED_LENGTH and reader.at("("):
+        reader.bracketed()
+    return scalar
+
+
+def _timestamp_of_precision(reader: Reader, precision: int) -> str:
+    if precision >= len(_TIMESTAMP_BY_PRECISION):
+        raise reader.error("the precision of a TIMESTAMP is at most 9")
+    return _TIMESTAMP_BY_PRECISION[precision]
+
+
+def _read_decimal(reader: Reader) -> Decimal:
+    """DuckDB's default is (18, 3); a precision alone means scale 0."""
+    start = reader.peek()
+    numbers = _read_numbers(reader) or [18, 3]
+    precision, scale = numbers[0], numbers[1] if len(numbers) > 1 else 0
+    if len(numbers) > 2 or not 1 <= precision <= MAX_PRECISION or scale > precision:
+        raise reader.error(
+            f"DECIMAL(precision, scale) needs 1 <= precision <= {MAX_PRECISION} and scale <= precision", start
+        )
+    return Decimal(precision, scale)
+
+
+def _read_numbers(reader: Reader) -> list[int]:
+    """`(1, 2)`, or nothing."""
+    if not reader.at("("):
+        return []
+    numbers = []
+    for item in reader.bracketed().items():
+        token = item.next()
+        if token.kind != NUMBER or not token.value.isdigit():
+            raise reader.error("expected a number", token)
+        item.expect_end()
+        numbers.append(int(token.value))
+    return numbers
+
+
+def _read_struct(reader: Reader) -> Struct:
+    fields: list[Field] = []
+    names: set[str] = set()
+    for item in reader.bracketed().items():
+        token = item.next()
+        if not token.is_identifier:
+            raise item.error("expected a field name", token)
+        if token.value.casefold() in names:
+            raise item.error(f"the struct has two fields {token.value}", token)
+        names.add(token.value.casefold())
+        fields.append(Field(token.value, read_type(item)))
+        item.expect_end()
+    if not fields:
+        raise reader.error("a STRUCT needs fields: STRUCT(name TYPE, …)")
+    return Struct(tuple(fields))
+
+
+def _read_map(reader: Reader) -> Map:
+    start = reader.peek()
+    types = []
+    for item in reader.bracketed().items():
+        types.append(read_type(item))
+        item.expect_end()
+    if len(types) != 2:
+        raise reader.error("a MAP has a key type and a value type", start)
+    return Map(Field("key", types[0]), Field("value", types[1]))
+
+
+def _fixed_array(reader: Reader) -> NotSupportedError:
+    return NotSupportedError("arrays of a fixed length cannot be stored in a lake table: use a list, TYPE[]")
