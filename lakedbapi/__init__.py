@@ -40,7 +40,7 @@ from lakedbapi.url import parse
 try:
     from lakedbapi.connection import Connection
     from lakedbapi.cursor import Cursor
-except ImportError:
+except (ImportError, AttributeError):
     pass
 
 try:
