@@ -1,0 +1,274 @@
+"""Connections: transactions, closing, threads."""
+
+from __future__ import annotations
+
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+import lakedbapi
+from lakedbapi import ConflictError, Cursor, InterfaceError, OperationalError, ProgrammingError
+from tests.dbapi.conftest import Connect
+
+
+def count(connection: lakedbapi.Connection) -> int:
+    row = connection.execute("SELECT count(*) FROM items").fetchone()
+    assert row is not None
+    return int(row[0])
+
+
+def test_commit_publishes_and_rollback_drops(items: Cursor, connect: Connect) -> None:
+    items.execute("DELETE FROM items WHERE id = 1")
+    assert (count(items.connection), count(connect())) == (2, 3)
+    items.connection.commit()
+    assert count(connect()) == 2
+    items.execute("DELETE FROM items")
+    items.connection.rollback()
+    assert count(items.connection) == count(connect()) == 2
+
+
+def test_a_transaction_sees_one_snapshot(items: Cursor, connect: Connect) -> None:
+    reader = connect()
+    assert count(reader) == 3
+    items.execute("DELETE FROM items")
+    items.connection.commit()
+    assert count(reader) == 3
+    reader.rollback()
+    assert count(reader) == 0
+
+
+def test_commit_and_rollback_without_a_transaction_do_nothing(connection: lakedbapi.Connection) -> None:
+    connection.rollback()
+    connection.rollback()
+    connection.commit()
+    connection.commit()
+    connection.execute("SELECT 1").fetchall()
+    connection.commit()
+    assert connection.snapshot_id is None
+
+
+def test_close_is_idempotent_and_rolls_back(items: Cursor, connect: Connect) -> None:
+    items.execute("DELETE FROM items")
+    items.connection.close()
+    items.connection.close()
+    assert items.connection.closed
+    assert count(connect()) == 3
+
+
+def test_use_after_close_is_refused(items: Cursor) -> None:
+    connection = items.connection
+    pending = connection.execute("SELECT * FROM items")
+    connection.close()
+    for use in (
+        connection.cursor,
+        connection.commit,
+        connection.rollback,
+        connection.begin,
+        pending.fetchall,
+        lambda: connection.execute("SELECT 1"),
+        lambda: items.execute("SELECT 1"),
+    ):
+        with pytest.raises(InterfaceError, match="closed"):
+            use()
+
+
+def test_leaving_the_block_commits_and_closes(items: Cursor, connect: Connect) -> None:
+    with connect() as connection:
+        connection.execute("DELETE FROM items WHERE id = 1")
+    assert connection.closed
+    assert count(items.connection) == 3, "this connection still sees its own snapshot"
+    items.connection.rollback()
+    assert count(items.connection) == 2
+
+
+def test_leaving_the_block_by_an_exception_rolls_back_and_closes(items: Cursor, connect: Connect) -> None:
+    def fail() -> None:
+        with connection:
+            connection.execute("DELETE FROM items")
+            raise ZeroDivisionError
+
+    connection = connect()
+    with pytest.raises(ZeroDivisionError):
+        fail()
+    assert connection.closed
+    assert count(connect()) == 3
+
+
+def test_autocommit_commits_each_statement(items: Cursor, connect: Connect) -> None:
+    connection = connect(autocommit=True)
+    assert connection.autocommit
+    connection.execute("DELETE FROM items WHERE id = 1")
+    assert not connection.in_transaction
+    assert count(connect()) == 2
+
+
+def test_autocommit_cannot_change_inside_a_transaction(items: Cursor) -> None:
+    items.execute("DELETE FROM items")
+    with pytest.raises(ProgrammingError, match="commit or roll back first"):
+        items.connection.autocommit = True
+    items.connection.rollback()
+    items.connection.autocommit = True
+    assert items.connection.autocommit
+
+
+def test_begin_opens_a_transaction_in_autocommit(items: Cursor, connect: Connect) -> None:
+    connection = connect(autocommit=True)
+    connection.begin()
+    assert connection.in_transaction
+    connection.execute("DELETE FROM items")
+    assert count(connect()) == 3
+    connection.rollback()
+    assert not connection.in_transaction
+    assert count(connection) == 3
+
+
+def test_in_transaction_tells_whether_there_is_something_to_commit(items: Cursor) -> None:
+    connection = items.connection
+    assert not connection.in_transaction
+    items.execute("DELETE FROM items WHERE id = 1")
+    assert connection.in_transaction
+    connection.commit()
+    assert not connection.in_transaction
+
+
+def test_savepoints(items: Cursor) -> None:
+    connection = items.connection
+    items.execute("DELETE FROM items WHERE id = 1")
+    connection.savepoint("a")
+    items.execute("DELETE FROM items WHERE id = 2")
+    connection.rollback_to("a")
+    assert count(connection) == 2
+    items.execute("DELETE FROM items WHERE id = 3")
+    connection.release("a")
+    assert count(connection) == 1
+    with pytest.raises(ProgrammingError, match="does not exist"):
+        connection.rollback_to("a")
+
+
+def test_a_failed_statement_leaves_the_transaction_usable(items: Cursor, connect: Connect) -> None:
+    items.execute("DELETE FROM items WHERE id = 1")
+    for bad in ("SELECT nonsense", "SELEC 1", "INSERT INTO items VALUES (NULL, 'x', 1)", "SELECT 'x'::INTEGER"):
+        with pytest.raises(lakedbapi.DatabaseError):
+            items.execute(bad).fetchall()
+    assert items.execute("SELECT 1").fetchone() == (1,)
+    items.execute("INSERT INTO items VALUES (4, 'fig', 1)")
+    items.connection.commit()
+    assert count(connect()) == 3
+
+
+def test_a_lost_conflict_is_retryable_on_the_same_connection(items: Cursor, connect: Connect) -> None:
+    other = connect()
+    other.execute("UPDATE items SET name = 'theirs' WHERE id = 1")
+    items.execute("UPDATE items SET name = 'ours' WHERE id = 1")
+    other.commit()
+    with pytest.raises(ConflictError) as lost:
+        items.connection.commit()
+    assert lost.value.retryable
+    assert items.connection.messages == [(ConflictError, lost.value)]
+    items.connection.rollback()
+    items.execute("UPDATE items SET name = 'ours' WHERE id = 1")
+    items.connection.commit()
+    assert items.execute("SELECT name FROM items WHERE id = 1").fetchone() == ("ours",)
+
+
+def test_register_lets_sql_name_arrow_data(connection: lakedbapi.Connection) -> None:
+    import pyarrow as pa
+
+    connection.register("extra", pa.table({"x": [1, 2, 3]}))
+    assert connection.execute("SELECT sum(x) FROM extra").fetchone() == (6,)
+    connection.unregister("extra")
+    with pytest.raises(ProgrammingError):
+        connection.execute("SELECT * FROM extra")
+
+
+def test_read_only_connection_refuses_changes(items: Cursor, connect: Connect) -> None:
+    connection = connect(read_only=True)
+    assert connection.read_only
+    assert count(connection) == 3
+    with pytest.raises(ProgrammingError, match="read-only"):
+        connection.execute("DELETE FROM items")
+
+
+def test_as_of_connects_to_the_past(items: Cursor, connect: Connect) -> None:
+    before = items.connection.snapshot_id
+    items.execute("DELETE FROM items")
+    items.connection.commit()
+    past = connect(as_of=before)
+    assert count(past) == 3
+    with pytest.raises(ProgrammingError, match="past snapshot"):
+        past.execute("INSERT INTO items (id) VALUES (1)")
+
+
+def test_repr_shows_no_secret(connection: lakedbapi.Connection) -> None:
+    assert repr(connection).startswith("<lakedbapi.connection.Connection open ducklake sqlite:")
+    assert repr(connection.cursor()).startswith(
+        "<lakedbapi.cursor.Cursor idle of <lakedbapi.connection.Connection open"
+    )
+
+
+def test_failing_to_connect_shows_no_secret() -> None:
+    with pytest.raises(lakedbapi.Error) as failed:
+        lakedbapi.connect("ducklake+postgresql://nobody:hunter2@127.0.0.1:1/none").execute("SELECT * FROM t")
+    assert "hunter2" not in str(failed.value) + repr(failed.value)
+
+
+def test_adbc_names(items: Cursor) -> None:
+    connection = items.connection
+    assert (connection.adbc_current_catalog, connection.adbc_current_db_schema) == ("lake", "main")
+    assert connection.adbc_get_table_schema("items").names == ["id", "name", "price"]
+    assert connection.adbc_get_table_schema("items", catalog_filter="lake", db_schema_filter="main").names[0] == "id"
+    assert connection.adbc_get_info()["driver_name"] == "lakedbapi"
+
+
+def test_connecting_many_times_is_cheap(items: Cursor, connect: Connect) -> None:
+    started = time.perf_counter()
+    for _ in range(200):
+        connect().close()
+    assert time.perf_counter() - started < 1
+
+
+def test_threads_share_a_connection(items: Cursor) -> None:
+    def work(number: int) -> list[int]:
+        connection = items.connection
+        return [connection.execute("SELECT count(*) + ? FROM items", (i,)).fetchall()[0][0] for i in range(20)]
+
+    with ThreadPoolExecutor(8) as pool:
+        assert list(pool.map(work, range(8))) == [[3 + i for i in range(20)]] * 8
+
+
+def test_threads_with_connections_of_their_own(items: Cursor, connect: Connect) -> None:
+    def work(number: int) -> int:
+        with connect() as connection:
+            return sum(count(connection) for _ in range(10))
+
+    with ThreadPoolExecutor(8) as pool:
+        assert list(pool.map(work, range(8))) == [30] * 8
+
+
+def test_interrupt_stops_a_running_query_and_leaves_the_connection_usable(items: Cursor) -> None:
+    connection = items.connection
+    items.execute("DELETE FROM items WHERE id = 1")
+    started = time.perf_counter()
+    timer = threading.Timer(0.3, connection.interrupt)
+    timer.start()
+    with pytest.raises(OperationalError):
+        connection.execute(
+            "SELECT count(*) FROM range(3000000) a, range(3000000) b WHERE a.range + b.range = -1"
+        ).fetchall()
+    assert time.perf_counter() - started < 1.3
+    timer.join()
+    assert count(connection) == 2
+
+
+def test_attach_joins_two_lakes(items: Cursor, tmp_path: Path) -> None:
+    with lakedbapi.connect(tmp_path / "second") as second:
+        second.execute("CREATE TABLE stock AS SELECT 1 AS id, 7 AS amount")
+    assert items.connection.attach(str(tmp_path / "second"), "store") == "store"
+    rows = items.execute("SELECT name, amount FROM items JOIN store.stock USING (id)").fetchall()
+    assert rows == [("apple", 7)]
+    items.connection.detach("store")
+    with pytest.raises(ProgrammingError):
+        items.execute("SELECT * FROM store.stock")
