@@ -14,7 +14,7 @@ from lakedbapi.errors import Error, InterfaceError, NotSupportedError, Programmi
 from lakedbapi.model.catalog import AsOf
 from lakedbapi.rows import Row
 from lakedbapi.session import Outcome
-from lakedbapi.sql.tokens import split
+from lakedbapi.sql import split
 from lakedbapi.stream import RowStream
 from lakedbapi.typecodes import decimal_size
 from lakedbapi.url import point
@@ -107,7 +107,7 @@ class Cursor:
     def execute(self, operation: str, parameters: Parameters | None = None) -> Cursor:
         """Run one statement; `?` and `$1` take a sequence of parameters, `:name` and `$name` a mapping."""
         with self._running(operation):
-            self._take(self.connection.session.execute(operation, parameters, as_of=self._as_of))
+            self._take(self.connection.session.execute(operation, parameters, as_of=self._as_of), operation)
         return self
 
     def executemany(self, operation: str, seq_of_parameters: Iterable[Parameters]) -> Cursor:
@@ -115,7 +115,7 @@ class Cursor:
         with self._running(operation):
             sets = list(seq_of_parameters)
             if sets:
-                self._take(self.connection.session.execute_many(operation, sets, as_of=self._as_of))
+                self._take(self.connection.session.execute_many(operation, sets, as_of=self._as_of), operation)
             else:
                 self._outcome = Outcome(rowcount=0)
         return self
@@ -255,11 +255,11 @@ class Cursor:
             self.messages.append((type(error), error))
             raise
 
-    def _take(self, outcome: Outcome) -> None:
+    def _take(self, outcome: Outcome, statement: str) -> None:
         self._outcome = outcome
         if outcome.result is None:
             return
-        self._stream = RowStream(outcome.result)
+        self._stream = RowStream(outcome.result, statement)
         columns = outcome.result.columns
         nullable = outcome.nullable or (None,) * len(columns)
         self._description = [

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 import pyarrow as pa
 
 from lakedbapi.engine.base import Result
+from lakedbapi.errors import Error, InterfaceError
 from lakedbapi.rows import Row, converters, to_rows
 
 CHUNK = 2048
@@ -17,12 +18,14 @@ CHUNK = 2048
 class RowStream:
     """Safe to use from several threads. `position` counts the rows handed out; `exhausted`: there are no more."""
 
-    def __init__(self, result: Result) -> None:
+    def __init__(self, result: Result, statement: str) -> None:
         self._result = result
+        self._statement = statement
         self._reader: pa.RecordBatchReader = result.reader()
         self.schema: pa.Schema = self._reader.schema
         self._converters = converters([column.type for column in result.columns], self.schema)
         self._lock = threading.RLock()
+        self._failure: Error | None = None
         self._batch: pa.RecordBatch | None = None
         self._offset = 0
         """Rows of `_batch` that are handed out."""
@@ -85,16 +88,26 @@ class RowStream:
     def close(self) -> None:
         """Stop the query and release what it holds."""
         with self._lock:
-            self.exhausted = True
+            if not self.exhausted and self._failure is None:
+                self._failure = InterfaceError(
+                    "the result was closed before its last row was read: run the statement again"
+                )
             self._batch, self._tuples = None, []
             self._result.close()
 
     def _fill(self) -> bool:
-        """Make `_batch` have a row that is not handed out yet; False at the end."""
+        """Make `_batch` have a row that is not handed out yet; False at the end. A failed query fails each time."""
         while not self.exhausted and (self._batch is None or self._offset == self._batch.num_rows):
+            if self._failure is not None:
+                raise self._failure
             try:
                 self._batch = self._reader.read_next_batch()
             except StopIteration:
+                self.exhausted = True
+                self.close()
+            except Error as error:
+                error.statement = error.statement or self._statement
+                self._failure = error
                 self.close()
             self._offset, self._tuples, self._tuples_start = 0, [], 0
         return not self.exhausted

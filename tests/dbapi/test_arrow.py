@@ -81,6 +81,13 @@ def test_asking_for_a_stream_twice_runs_nothing_twice(items: Cursor) -> None:
     assert second.read_all().num_rows == 0
 
 
+def test_a_stream_whose_cursor_went_on_fails_and_does_not_end_early(items: Cursor) -> None:
+    reader = items.execute(IDS).fetch_record_batch()
+    items.execute("SELECT 1")
+    with pytest.raises(InterfaceError, match="closed before its last row"):
+        reader.read_all()
+
+
 @pytest.mark.parametrize("method", ["fetch_df", "df"])
 def test_pandas(items: Cursor, method: str) -> None:
     frame = getattr(items.execute("SELECT id, name FROM items ORDER BY id"), method)()
