@@ -29,7 +29,8 @@ _TRANSFORMS = {"years": "year", "months": "month", "days": "day", "hours": "hour
 
 
 def read_column(reader: Reader) -> tuple[Field, tuple[Constraint, ...]]:
-    """`name TYPE [NOT NULL] [DEFAULT expression] [PRIMARY KEY] …`: the field, and its constraints as those of the table."""
+    """`name TYPE [NOT NULL] [DEFAULT expression] [PRIMARY KEY] …`: the field, and its constraints as those of the
+    table."""
     name = reader.identifier("a column name")
     type = read_type(reader)
     nullable, identity = True, False

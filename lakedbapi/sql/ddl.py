@@ -81,9 +81,8 @@ def read_create(reader: Reader, specials: tuple[Special, ...]) -> Create:
 
 def _refuse_modifier(reader: Reader) -> None:
     word = reader.peek().key.upper()
-    raise NotSupportedError(
-        f"CREATE {word} is not supported: use WITH name AS (…) in the query, or a plain table or view that you drop afterwards"
-    )
+    way_out = "use WITH name AS (…) in the query, or a plain table or view that you drop afterwards"
+    raise NotSupportedError(f"CREATE {word} is not supported: {way_out}")
 
 
 def _table(reader: Reader, specials: tuple[Special, ...], or_replace: bool) -> CreateTable:
@@ -123,7 +122,7 @@ def _table_elements(content: Reader, table: CreateTable) -> CreateTable:
         if item.accept("like"):
             table = replace(table, like=item.name("the name of a table"))
             item.expect_end()
-        elif item.peek().key in TABLE_CONSTRAINTS and item.peek(1).key in ("(", "key") or item.at("constraint"):
+        elif (item.peek().key in TABLE_CONSTRAINTS and item.peek(1).key in ("(", "key")) or item.at("constraint"):
             constraints.append(read_constraint(item))
             item.expect_end()
         else:

@@ -128,7 +128,8 @@ def _opens_query(reader: Reader) -> bool:
 
 
 def _insert_source(body: Reader, specials: tuple[Special, ...]) -> tuple[Select, frozenset[tuple[int, int]]]:
-    """The query to insert, and the (row, column) pairs of its VALUES items that are DEFAULT; they stand as NULL in it."""
+    """The query to insert, and the (row, column) pairs of its VALUES items that are DEFAULT; they stand as NULL in
+    it."""
     splices, defaults = [], set()
     if body.at("values"):
         values = body.part(1, len(body.tokens))
@@ -246,7 +247,8 @@ def _merge(reader: Reader, specials: tuple[Special, ...]) -> Merge:
     alias = reader.alias()
     reader.expect("using")
     source = relation(_merge_source(reader))
-    on, using = None, ()
+    on: exp.Expression | None = None
+    using: tuple[str, ...] = ()
     if reader.accept("on"):
         on = expression(reader.until(*_WHENS, _RETURNING))
     else:
@@ -261,7 +263,8 @@ def _merge(reader: Reader, specials: tuple[Special, ...]) -> Merge:
 
 
 def _merge_source(reader: Reader) -> Reader:
-    """The tokens of the source and its alias: up to the last ON or USING before the first WHEN, since a join has them too."""
+    """The tokens of the source and its alias: up to the last ON or USING before the first WHEN, since a join has them
+    too."""
     start, last = reader.position, None
     before_when = reader.until(*_WHENS)
     while not before_when.done:

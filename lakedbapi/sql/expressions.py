@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import cast
+
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
@@ -17,12 +19,14 @@ def parse_query(text: str) -> exp.Expression | None:
         trees = _DIALECT.parse(text)
     except (SqlglotError, RecursionError):
         return None
-    tree = trees[0] if len(trees) == 1 else None
-    return None if isinstance(tree, exp.Command) else tree
+    if len(trees) != 1 or isinstance(trees[0], exp.Command):
+        return None
+    return cast("exp.Expression | None", trees[0])
 
 
 def expression(reader: Reader) -> exp.Expression:
-    """All that `reader` holds as one scalar expression. What only the engine can parse becomes an `exp.Var` with the text."""
+    """All that `reader` holds as one scalar expression. What only the engine can parse becomes an `exp.Var` with the
+    text."""
     if reader.done:
         raise reader.error("expected an expression")
     text = reader.remaining_text()

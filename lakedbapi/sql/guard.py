@@ -1,7 +1,7 @@
 """What a statement may not do by default: reach files, settings, secrets or the environment of the process.
 
-The rules hold on tokens, so that a text that only the engine can parse does not slip by. The engine is locked down as well; this
-gives a clear error first.
+The rules hold on tokens, so that a text that only the engine can parse does not slip by. The engine is locked down as
+well; this gives a clear error first.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from lakedbapi.errors import ProgrammingError
+from lakedbapi.sql.keywords import words
 from lakedbapi.sql.relations import relation_starts
 from lakedbapi.sql.statements import Parsed
 from lakedbapi.sql.tokens import QUOTED, STRING, Token, error_at, scan
@@ -34,17 +34,26 @@ REFUSED_STATEMENTS = {
 """Statements that never run, each with the way out."""
 
 _REFUSED_FUNCTION = re.compile(
-    r"""read_\w+ | parquet_\w+ | sniff_csv | glob | st_read\w* | st_drivers | arrow_scan\w* | pandas_scan | python_map_function
-      | (?:csv|json|parquet|sqlite|postgres|mysql|odbc|mssql|iceberg|delta|lance|vortex|avro|bigquery|snowflake|unity|uc)_\w*(?:scan|query|execute|attach|metadata|snapshots)\w*
-      | postgres_\w+ | mysql_\w+ | sqlite_\w+ | http_\w+ | httpfs_\w+ | load_aws_credentials | write_log | parse_duckdb_log_message
-      | getenv | getvariable | current_setting | which_secret | query | query_table | json_execute_serialized_sql | from_substrait\w*
-      | pragma_\w+ | duckdb_\w+ | enable_\w+ | disable_\w+ | set_config | truncate_duckdb_logs | add_parquet_key | import_database
+    r"""
+      read_\w+ | parquet_\w+ | sniff_csv | glob | st_read\w* | st_drivers | arrow_scan\w* | pandas_scan
+    | python_map_function
+    | (?:csv|json|parquet|odbc|mssql|iceberg|delta|lance|vortex|avro|bigquery|snowflake|unity|uc)_
+      \w*(?:scan|query|execute|attach|metadata|snapshots)\w*
+    | (?:postgres|mysql|sqlite|http|httpfs)_\w+
+    | load_aws_credentials | write_log | parse_duckdb_log_message | truncate_duckdb_logs
+    | getenv | getvariable | current_setting | set_config | which_secret
+    | query | query_table | json_execute_serialized_sql | from_substrait\w*
+    | pragma_\w+ | duckdb_\w+ | enable_\w+ | disable_\w+ | add_parquet_key | import_database
     """,
     re.VERBOSE,
 )
-_HARMLESS = frozenset("duckdb_functions duckdb_keywords duckdb_types".split())
+_HARMLESS = words("duckdb_functions duckdb_keywords duckdb_types")
 _FILE_NAME = re.compile(
-    r"""[\\/*?] | \.(?:parquet|csv|tsv|txt|json|jsonl|ndjson|geojson|avro|arrow|feather|ipc|orc|xlsx?|db|duckdb|sqlite3?|ducklake|gz|zst|bz2|vortex|lance)$""",
+    r"""
+      [\\/*?]
+    | \.(?:parquet|csv|tsv|txt|json|jsonl|ndjson|geojson|avro|arrow|feather|ipc|orc|xlsx?|vortex|lance
+          |db|duckdb|sqlite3?|ducklake|gz|zst|bz2)$
+    """,
     re.VERBOSE | re.IGNORECASE,
 )
 
@@ -72,7 +81,8 @@ def _check_functions(text: str, tokens: Sequence[Token]) -> None:
 
 
 def _defines(tokens: Sequence[Token], index: int) -> bool:
-    """Whether the name before a parenthesis is that of a table with its columns, as in INSERT INTO checkpoint (a, b)."""
+    """Whether the name before a parenthesis is that of a table with its columns, as in INSERT INTO checkpoint (a,
+    b)."""
     return index > 0 and tokens[index - 1].key in ("into", "table", "view", "references", "exists")
 
 

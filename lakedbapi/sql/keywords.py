@@ -2,35 +2,41 @@
 
 from __future__ import annotations
 
-RESERVED = frozenset(
-    "all analyse analyze and any array as asc asymmetric both case cast check collate column constraint create default "
-    "deferrable desc describe distinct do else end except false fetch for foreign from group having in initially intersect into "
-    "lambda lateral leading limit not null offset on only or order pivot pivot_longer pivot_wider placing primary qualify "
-    "references returning select show some summarize symmetric table then to trailing true union unique unpivot using variadic "
-    "when where window with".split()
+
+def words(text: str) -> frozenset[str]:
+    """The set of the words of `text`."""
+    return frozenset(text.split())
+
+
+RESERVED = words(
+    """
+    all analyse analyze and any array as asc asymmetric both case cast check collate column constraint create
+    default deferrable desc describe distinct do else end except false fetch for foreign from group having in
+    initially intersect into lambda lateral leading limit not null offset on only or order pivot pivot_longer
+    pivot_wider placing primary qualify references returning select show some summarize symmetric table then to
+    trailing true union unique unpivot using variadic when where window with
+    """
 )
 """Never an identifier unless quoted."""
 
-FUNCTION_OR_TYPE = frozenset(
-    "anti asof at authorization binary collation concurrently cross freeze full generated glob ilike inner is isnull "
-    "join left like natural notnull outer overlaps positional right semi similar tablesample verbose".split()
+FUNCTION_OR_TYPE = words(
+    """
+    anti asof at authorization binary collation concurrently cross freeze full generated glob ilike inner is isnull
+    join left like natural notnull outer overlaps positional right semi similar tablesample verbose
+    """
 )
 """Not an identifier of a relation or alias unless quoted: these continue the clause."""
 
 NOT_AN_ALIAS = RESERVED | FUNCTION_OR_TYPE
 
-OPERATOR_OR_NAME = frozenset(
-    "escape by between set values filter rows range groups sample of recursive call first next".split()
-)
+OPERATOR_OR_NAME = words("escape by between set values filter rows range groups sample of recursive call first next")
 """Words that an operand can follow and that can be names as well."""
 
 BEFORE_OPERAND = (
-    RESERVED - frozenset("asc desc end false null true default array".split())
-    | frozenset("like ilike glob similar is".split())
+    RESERVED - words("asc desc end false null true default array")
+    | words("like ilike glob similar is")
     | OPERATOR_OR_NAME
 )
 """Words that an operand can follow, never an operator: `:x` after one of them is a parameter."""
 
-QUERY_STARTS = frozenset(
-    "select from with values table pivot unpivot pivot_wider pivot_longer describe summarize show".split()
-)
+QUERY_STARTS = words("select from with values table pivot unpivot pivot_wider pivot_longer describe summarize show")

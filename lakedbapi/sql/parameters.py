@@ -35,7 +35,8 @@ def find_parameters(text: str, tokens: Sequence[Token]) -> tuple[Parameters, lis
 
 
 def _is_colon_parameter(tokens: Sequence[Token], index: int) -> bool:
-    """Whether `:` starts a parameter, as opposed to a bound of a slice, or the end of a struct key, prefix alias or lambda head."""
+    """Whether `:` starts a parameter, as opposed to a bound of a slice, or the end of a struct key, prefix alias or
+    lambda head."""
     colon = tokens[index]
     if index + 1 == len(tokens) or tokens[index + 1].kind != WORD or tokens[index + 1].start != colon.end:
         return False

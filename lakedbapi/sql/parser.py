@@ -10,7 +10,7 @@ from lakedbapi.sql.commands import read_attach, read_call, read_describe, read_d
 from lakedbapi.sql.ddl import read_comment, read_create, read_drop
 from lakedbapi.sql.dml import DML_VERBS, read_dml, read_truncate, skip_common_tables
 from lakedbapi.sql.guard import REFUSED_STATEMENTS
-from lakedbapi.sql.keywords import QUERY_STARTS
+from lakedbapi.sql.keywords import QUERY_STARTS, words
 from lakedbapi.sql.parameters import find_parameters
 from lakedbapi.sql.queries import read_query
 from lakedbapi.sql.reader import Reader
@@ -18,8 +18,8 @@ from lakedbapi.sql.references import find_specials
 from lakedbapi.sql.statements import Explain, Parsed, Special, Statement
 from lakedbapi.sql.tokens import Canonical, error_at, scan, split_tokens
 
-_TRANSACTION_VERBS = frozenset("begin start commit end rollback abort savepoint release".split())
-_DESCRIBE_VERBS = frozenset("describe desc show summarize".split())
+_TRANSACTION_VERBS = words("begin start commit end rollback abort savepoint release")
+_DESCRIBE_VERBS = words("describe desc show summarize")
 _CACHED_TEXTS = 2048
 _LONGEST_CACHED = 100_000
 
@@ -81,7 +81,7 @@ def _read_statement(reader: Reader, specials: tuple[Special, ...]) -> Statement:
         "call": read_call,
     }.get(verb)
     if simple is not None:
-        return simple(reader)  # type: ignore[no-any-return, operator]
+        return simple(reader)
     if verb in REFUSED_STATEMENTS:
         raise ProgrammingError(f"{verb.upper()} is not allowed: {REFUSED_STATEMENTS[verb]}")
     raise reader.error("expected a statement")

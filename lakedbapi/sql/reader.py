@@ -138,7 +138,8 @@ class Reader:
         return self.part(start, self.position - 1)
 
     def until(self, *stops: tuple[str, ...]) -> Reader:
-        """A reader of the tokens before the next of `stops` (sequences of keywords) outside brackets and CASE, or before the end."""
+        """A reader of the tokens before the next of `stops` (sequences of keywords) outside brackets and CASE, or
+        before the end."""
         start = self.position
         self.skip_to(lambda: any(self.at(*stop) for stop in stops))
         return self.part(start, self.position)

@@ -13,21 +13,23 @@ from sqlglot import exp
 
 from lakedbapi.model.sql_types import quote_identifier
 from lakedbapi.sql.expressions import expression, has_columns
-from lakedbapi.sql.keywords import NOT_AN_ALIAS
+from lakedbapi.sql.keywords import NOT_AN_ALIAS, words
 from lakedbapi.sql.reader import Reader
 from lakedbapi.sql.relations import relation_starts
 from lakedbapi.sql.statements import Function, InformationSchema, Name, Special, Travel
 from lakedbapi.sql.tokens import NUMBER, PARAMETER, QUOTED, STRING, WORD, Canonical, Splice, Token
 
-LAKE_FUNCTIONS = frozenset(
-    "table_changes table_insertions table_deletions ducklake_table_changes ducklake_table_insertions ducklake_table_deletions "
-    "snapshots history files delete_files ducklake_snapshots ducklake_list_files ducklake_table_info table_info ducklake_options "
-    "options ducklake_settings settings ducklake_current_snapshot current_snapshot "
-    "ducklake_last_committed_snapshot last_committed_snapshot".split()
+LAKE_FUNCTIONS = words(
+    """
+    table_changes table_insertions table_deletions ducklake_table_changes ducklake_table_insertions
+    ducklake_table_deletions snapshots history files delete_files ducklake_snapshots ducklake_list_files
+    ducklake_table_info table_info ducklake_options options ducklake_settings settings ducklake_current_snapshot
+    current_snapshot ducklake_last_committed_snapshot last_committed_snapshot
+    """
 )
 """Table functions that this package answers itself."""
 
-_NEEDS_QUALIFIER = frozenset("table_info options settings current_snapshot last_committed_snapshot".split())
+_NEEDS_QUALIFIER = words("table_info options settings current_snapshot last_committed_snapshot")
 """Lake functions that need a catalog before them, because the bare names are too common."""
 
 _KINDS = {"version": "version", "system_version": "version", "timestamp": "timestamp", "system_time": "timestamp"}
@@ -47,7 +49,8 @@ class Found:
 def find_specials(canonical: Canonical, tokens: Sequence[Token]) -> tuple[tuple[Special, ...], list[Splice]]:
     """All special relations of a statement, and the splices that put their names in place."""
     digest = hashlib.sha1(canonical.text.encode("utf-8", "surrogatepass"), usedforsecurity=False).hexdigest()[:10]
-    specials, splices = [], []
+    specials: list[Special] = []
+    splices: list[Splice] = []
     for found in _find(canonical, tokens):
         special = Special(f"lake_special_{digest}_{len(specials) + 1}", found.relation)
         specials.append(special)
@@ -160,8 +163,8 @@ def _travel_kind(reader: Reader) -> tuple[str, bool] | None:
         return (kind, True) if kind and reader.peek(3).key == "=>" else None
     ahead = 1 if reader.at("for") else 0
     kind = _KINDS.get(reader.peek(ahead).key)
-    words = [reader.peek(ahead + i).key for i in (1, 2)]
-    if kind and words == ["as", "of"] and _starts_value(reader.peek(ahead + 3)):
+    is_as_of = reader.peek(ahead + 1).key == "as" and reader.peek(ahead + 2).key == "of"
+    if kind and is_as_of and _starts_value(reader.peek(ahead + 3)):
         return kind, False
     return None
 
@@ -234,8 +237,8 @@ def _skip_type(reader: Reader) -> None:
     reader.path("a type")
     if reader.at("("):
         reader.bracketed()
-    for words in (("with", "time", "zone"), ("without", "time", "zone")):
-        reader.accept(*words)
+    for suffix in (("with", "time", "zone"), ("without", "time", "zone")):
+        reader.accept(*suffix)
 
 
 def _alias(reader: Reader) -> str | None:

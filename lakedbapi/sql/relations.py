@@ -5,20 +5,23 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from lakedbapi.sql.keywords import QUERY_STARTS
+from lakedbapi.sql.keywords import QUERY_STARTS, words
 from lakedbapi.sql.tokens import Token
 
-_CLAUSES_AFTER_FROM = frozenset(
-    "select where group having order limit offset window qualify union except intersect set when returning".split()
+_CLAUSES_AFTER_FROM = words(
+    """
+    select where group having order limit offset window qualify union except intersect set when returning
+    """
 )
-_VERBS = frozenset("into update table describe desc summarize truncate pivot unpivot pivot_wider pivot_longer".split())
+_VERBS = words("into update table describe desc summarize truncate pivot unpivot pivot_wider pivot_longer")
 _OPENING = frozenset("([{")
 _CLOSING = frozenset(")]}")
 
 
 @dataclass
 class _Frame:
-    """What a bracket holds: an expression, where FROM is no clause (`extract(year FROM x)`), or a query or its relations."""
+    """What a bracket holds: an expression, where FROM is no clause (`extract(year FROM x)`), or a query or its
+    relations."""
 
     is_query: bool
     in_from: bool = False
@@ -42,9 +45,7 @@ def relation_starts(tokens: Sequence[Token]) -> Iterator[int]:
         elif token.key in _CLOSING:
             if len(frames) > 1:
                 frames.pop()
-        elif token.key == "from" and frame.is_query and not _is_distinct_from(tokens, index):
-            frame.in_from = frame.expects_relation = True
-        elif token.key == "join" or (token.key == "," and frame.in_from):
+        elif _continues_from(tokens, index, frame):
             frame.in_from = frame.expects_relation = True
         elif token.key == "using":
             frame.in_from = frame.expects_relation = following not in ("(", "sample") or _opens_query(tokens, index + 1)
@@ -58,6 +59,13 @@ def relation_starts(tokens: Sequence[Token]) -> Iterator[int]:
             if token.key != ":":
                 frame.expects_relation = False
                 yield index
+
+
+def _continues_from(tokens: Sequence[Token], index: int, frame: _Frame) -> bool:
+    key = tokens[index].key
+    if key == "from":
+        return frame.is_query and not _is_distinct_from(tokens, index)
+    return key == "join" or (key == "," and frame.in_from)
 
 
 def _is_distinct_from(tokens: Sequence[Token], index: int) -> bool:

@@ -1,7 +1,7 @@
 """Typed statements: what a text means, before any name is resolved.
 
-SQL fragments inside statements are sqlglot expressions in the DuckDB dialect, with parameters as `$1`, `$name`, and with special
-relations (time travel, metadata, change feed) replaced by unique quoted names (`Special.name`).
+SQL fragments inside statements are sqlglot expressions in the DuckDB dialect, with parameters as `$1`, `$name`, and
+with special relations (time travel, metadata, change feed) replaced by unique quoted names (`Special.name`).
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ from lakedbapi.model.types import Field
 
 @dataclass(frozen=True)
 class Name:
-    """An object name as written: `table`, `schema.table` or `catalog.schema.table`, unquoted parts kept in their case."""
+    """An object name as written: `table`, `schema.table` or `catalog.schema.table`, unquoted parts kept in their
+    case."""
 
     parts: tuple[str, ...]
 
@@ -31,7 +32,8 @@ class Name:
 
 @dataclass(frozen=True)
 class Travel:
-    """A time-travel reference: `kind` is `version`, `timestamp`; the table `of` is read at `value` (an expression without columns)."""
+    """A time-travel reference: `kind` is `version`, `timestamp`; the table `of` is read at `value` (an expression
+    without columns)."""
 
     of: Name
     kind: str
@@ -40,7 +42,8 @@ class Travel:
 
 @dataclass(frozen=True)
 class Function:
-    """A lake table function in FROM, e.g. `table_changes('t', 1, 3)`; `name` may be qualified by a catalog (`lake.snapshots()`)."""
+    """A lake table function in FROM, e.g. `table_changes('t', 1, 3)`; `name` may be qualified by a catalog
+    (`lake.snapshots()`)."""
 
     of: Name
     arguments: tuple[exp.Expression, ...]
@@ -68,8 +71,8 @@ class Special:
 class Select:
     """A query. `text` is the engine's SQL as the user wrote it, but for parameters and specials.
 
-    `identifiers` are all casefolded identifiers and string literals in it: every relation it can name is among them. `tree` is its
-    parse for planning, None when only the engine can parse it.
+    `identifiers` are all casefolded identifiers and string literals in it: every relation it can name is among them.
+    `tree` is its parse for planning, None when only the engine can parse it.
     """
 
     text: str
@@ -81,7 +84,8 @@ class Select:
 @dataclass(frozen=True)
 class Assignment:
     column: tuple[str, ...]
-    """Path: column, then struct fields. Empty in MERGE … INSERT VALUES without a column list: the column at this position."""
+    """Path: column, then struct fields. Empty in MERGE … INSERT VALUES without a column list: the column at this
+    position."""
     value: exp.Expression | None
     """None = DEFAULT."""
 
@@ -98,8 +102,9 @@ class OnConflict:
 
 @dataclass(frozen=True)
 class Insert:
-    """`source` is a SELECT or VALUES. A VALUES item that is DEFAULT stands as NULL in it and is marked in `defaults`: (row, column)
-    pairs. `source` None = DEFAULT VALUES. The identifiers and specials are those of the whole statement."""
+    """`source` is a SELECT or VALUES. A VALUES item that is DEFAULT stands as NULL in it and is marked in `defaults`:
+    (row, column) pairs. `source` None = DEFAULT VALUES. The identifiers and specials are those of the whole
+    statement."""
 
     target: Name
     alias: str | None
@@ -152,8 +157,8 @@ class MergeAction:
     assignments: tuple[Assignment, ...] = ()
     """Of UPDATE SET and INSERT (columns) VALUES (…)."""
     star: str | None = None
-    """`*` / `by name` / `by position`: UPDATE SET *, INSERT *, INSERT BY NAME, or an action without a list (`by position` with
-    assignments: INSERT VALUES without a column list)."""
+    """`*` / `by name` / `by position`: UPDATE SET *, INSERT *, INSERT BY NAME, or an action without a list (`by
+    position` with assignments: INSERT VALUES without a column list)."""
     error: exp.Expression | None = None
 
 
@@ -398,14 +403,15 @@ class Call:
 
 
 Statement = Union[
-    Select, Insert, Update, Delete, Merge, Truncate, CreateSchema, DropSchema, CreateTable, DropTable, CreateView, AlterTable, CommentOn,
-    TransactionControl, Attach, Detach, Use, Show, Describe, Explain, Call,
+    Select, Insert, Update, Delete, Merge, Truncate, CreateSchema, DropSchema, CreateTable, DropTable, CreateView,
+    AlterTable, CommentOn, TransactionControl, Attach, Detach, Use, Show, Describe, Explain, Call,
 ]  # fmt: skip
 
 
 @dataclass(frozen=True)
 class Parameters:
-    """Which parameters a text has: `positional` = how many `?` (named `$1`… in the canonical text), `named` = their names."""
+    """Which parameters a text has: `positional` = how many `?` (named `$1`… in the canonical text), `named` = their
+    names."""
 
     positional: int = 0
     named: tuple[str, ...] = ()

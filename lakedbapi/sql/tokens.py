@@ -1,7 +1,7 @@
 """The lexical rules of DuckDB's SQL: text -> tokens with positions.
 
-A scanner of its own, because whatever is decided about a text (parameters, guard, time travel) must see exactly the literals,
-comments and identifiers that the engine will see.
+A scanner of its own, because whatever is decided about a text (parameters, guard, time travel) must see exactly the
+literals, comments and identifiers that the engine will see.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ END = "end"
 class Token:
     """`text[start:end]` of the scanned text.
 
-    `value` is the unescaped content of an identifier or string, else the text itself. `key` is what keywords and operators are
-    compared by: the casefolded text; empty for quoted identifiers, strings and the end.
+    `value` is the unescaped content of an identifier or string, else the text itself. `key` is what keywords and
+    operators are compared by: the casefolded text; empty for quoted identifiers, strings and the end.
     """
 
     kind: str

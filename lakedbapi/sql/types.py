@@ -5,6 +5,7 @@ from __future__ import annotations
 from lakedbapi.errors import NotSupportedError
 from lakedbapi.model.sql_types import SCALAR_SPELLINGS
 from lakedbapi.model.types import Decimal, Field, List, Map, Scalar, Struct, Type
+from lakedbapi.sql.keywords import words
 from lakedbapi.sql.reader import Reader
 from lakedbapi.sql.tokens import NUMBER, Canonical, scan
 
@@ -33,7 +34,7 @@ _SCALARS = {spelling.casefold(): name for name, spelling in SCALAR_SPELLINGS.ite
     alias: name for name, aliases in _ALIASES.items() for alias in aliases.split()
 }
 _DECIMALS = frozenset(("decimal", "numeric", "dec"))
-_UNSUPPORTED = frozenset("enum union bit bitstring bignum varint null type tuple".split())
+_UNSUPPORTED = words("enum union bit bitstring bignum varint null type tuple")
 _TIMESTAMP_BY_PRECISION = ("timestamp_s", *["timestamp_ms"] * 3, *["timestamp"] * 3, *["timestamp_ns"] * 3)
 _IGNORED_LENGTH = frozenset(("varchar", "blob", "geometry"))
 MAX_PRECISION = 38
