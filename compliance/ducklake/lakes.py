@@ -1,0 +1,131 @@
+"""One lake, two programs on it: our driver and DuckDB, behind the same three methods."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import lakedbapi
+from compliance.peers.lakes import Place
+from compliance.peers.peer import Peer
+
+ALIAS = "lake"
+
+
+class Program(Protocol):
+    """What can run SQL on the lake."""
+
+    name: str
+
+    def execute(self, sql: str) -> Any: ...
+
+    def rows(self, sql: str) -> list[tuple[Any, ...]]: ...
+
+    def value(self, sql: str) -> Any: ...
+
+
+class Ours:
+    """Our driver in autocommit mode, the lake attached as `lake`."""
+
+    name = "lakedbapi"
+
+    def __init__(self, place: Place, alias: str = ALIAS) -> None:
+        self.connection = lakedbapi.connect(place.url, autocommit=True, alias=alias)
+        self.cursor = self.connection.cursor()
+
+    def execute(self, sql: str) -> int:
+        return self.cursor.execute(sql).rowcount
+
+    def rows(self, sql: str) -> list[tuple[Any, ...]]:
+        return self.cursor.execute(sql).fetchall()
+
+    def value(self, sql: str) -> Any:
+        row = self.cursor.execute(sql).fetchone()
+        assert row is not None
+        return row[0]
+
+    def close(self) -> None:
+        self.connection.close()
+
+
+class Theirs:
+    """DuckDB with ducklake, the lake attached as `lake`."""
+
+    name = "duckdb"
+
+    def __init__(self, peer: Peer, place: Place, **options: object) -> None:
+        self.peer = peer
+        peer.attach(place.location, place.data_path, ALIAS, **options)
+
+    def execute(self, sql: str) -> int:
+        """The number of changed rows of DML, else -1."""
+        result = self.peer.execute(sql)
+        return int(result.column(0)[0].as_py()) if result.num_rows and result.column_names == ["Count"] else -1
+
+    def rows(self, sql: str) -> list[tuple[Any, ...]]:
+        return self.peer.rows(sql)
+
+    def value(self, sql: str) -> Any:
+        return self.peer.value(sql)
+
+
+@dataclass(frozen=True)
+class Shared:
+    """A lake that DuckDB made and that both have attached."""
+
+    place: Place
+    ours: Ours
+    theirs: Theirs
+    inlined: bool
+
+    @property
+    def both(self) -> tuple[Program, Program]:
+        return self.ours, self.theirs
+
+    def last(self) -> int:
+        """The id of the newest snapshot."""
+        return int(self.theirs.value("SELECT max(snapshot_id) FROM ducklake_snapshots('lake')"))
+
+
+def script(program: Program, statements: str) -> None:
+    """Run statements that are separated by `;` at the end of a line."""
+    for statement in statements.split(";\n"):
+        if statement.strip(" \n;"):
+            program.execute(statement.strip(" \n;"))
+
+
+def texts(program: Program, relation: str) -> list[tuple[str | None, ...]]:
+    """All rows of a relation as sorted text: what two engines can be compared by."""
+    rows = program.rows(f"SELECT CAST(COLUMNS(*) AS VARCHAR) FROM {relation}")
+    return sorted(rows, key=lambda row: tuple((value is None, value or "") for value in row))
+
+
+def columns(program: Program, table: str) -> list[tuple[str, str]]:
+    """(name, type) of a table's columns."""
+    return [(row[0], row[1]) for row in program.rows(f"DESCRIBE {table}")]
+
+
+def changes(program: Program, table: str, start: int, end: int) -> list[tuple[str | None, ...]]:
+    """The change feed as sorted text: snapshot, row id, kind of change, then the columns."""
+    if program.name == "duckdb":
+        return texts(program, f"ducklake_table_changes('lake', 'main', '{table}', {start}, {end})")
+    return texts(program, f"table_changes('{table}', {start}, {end})")
+
+
+def assert_same_rows(shared: Shared, *tables: str) -> None:
+    """Both read the same columns and rows of the tables at every snapshot."""
+    for table in tables:
+        assert columns(shared.ours, table) == columns(shared.theirs, table)
+        assert texts(shared.ours, table) == texts(shared.theirs, table)
+        for (snapshot,) in shared.theirs.rows("SELECT snapshot_id FROM ducklake_snapshots('lake') ORDER BY 1"):
+            reference = f"{table} AT (VERSION => {snapshot})"
+            assert _texts_or_missing(shared.ours, reference) == _texts_or_missing(shared.theirs, reference), reference
+
+
+def _texts_or_missing(program: Program, relation: str) -> object:
+    try:
+        return texts(program, relation)
+    except Exception as error:
+        if "does not exist" in str(error):
+            return "does not exist"
+        raise
