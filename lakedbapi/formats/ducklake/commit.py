@@ -1,0 +1,177 @@
+"""The commit: staged changes become the next snapshot in one catalog transaction.
+
+The write lock is taken first, then the newest snapshot is read, conflicts are checked and all rows are written. Against
+writers that know no such lock the primary key of the snapshot table decides; whoever loses tries again.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Iterator
+from datetime import datetime, timezone
+from typing import TYPE_CHECKING
+
+from sqlalchemy import exc
+from sqlalchemy.engine import Connection
+
+from lakedbapi.errors import CommitUnknownError, ConflictError, Error, NotSupportedError, ProgrammingError
+from lakedbapi.formats.base import CommitResult, Snapshot
+from lakedbapi.formats.ducklake import conflicts, identity
+from lakedbapi.formats.ducklake.attempt import Attempt, newest_snapshot
+from lakedbapi.formats.ducklake.ddl import Definitions
+from lakedbapi.formats.ducklake.live_deletes import DeleteFiles
+from lakedbapi.formats.ducklake.rows import RowWriter, Target
+from lakedbapi.model.catalog import TableInfo
+from lakedbapi.model.changes import Changes, RowChanges
+
+if TYPE_CHECKING:
+    from lakedbapi.formats.ducklake.catalog import DuckLakeCatalog
+
+_PATIENCE = 60.0
+"""Seconds that lost races are tried again for."""
+_FIRST_WAIT, _LONGEST_WAIT = 0.02, 1.0
+"""Seconds between tries."""
+
+
+class Committer:
+    """Makes `changes`, which were made on `base`, the next snapshot."""
+
+    def __init__(self, catalog: DuckLakeCatalog, base: Snapshot, changes: Changes) -> None:
+        self._catalog = catalog
+        self._backend = catalog.backend
+        self._base = base
+        self._changes = changes
+        self._delete_files = DeleteFiles(catalog.storage)
+        self._attempts = 0
+
+    def commit(self) -> CommitResult:
+        """Raises ConflictError with nothing changed; CommitUnknownError when the connection broke and stays broken."""
+        if self._changes.empty:
+            return CommitResult(self._base.id)
+        self._check_allowed()
+        used: set[str] = set()
+        try:
+            self._write_ahead()
+            attempt = self._succeed()
+            used = attempt.used_files
+        except CommitUnknownError:
+            used = self._delete_files.paths
+            raise
+        finally:
+            self._catalog.storage.delete(sorted(self._delete_files.paths - used))
+        return CommitResult(attempt.result, self._attempts, attempt.table_ids)
+
+    def _check_allowed(self) -> None:
+        if self._catalog.option("encrypted") == "true":
+            raise NotSupportedError("this lake is encrypted: it can be read here, but rows are not written encrypted")
+        if self._catalog.option("require_commit_message") == "true" and not self._changes.message:
+            raise ProgrammingError(
+                "this lake has require_commit_message set, and the transaction has no commit message; set one first"
+            )
+
+    def _write_ahead(self) -> None:
+        """Write delete files outside of the lock, for the snapshot that this commit most probably becomes."""
+        targets = [(self._target(id, self._base.tables().get(id)), rows) for id, rows in self._row_changes()]
+        if not any(rows.deleted and not target.inlines_deletes(rows) for target, rows in targets):
+            return
+        with self._backend.read() as connection:
+            snapshot = newest_snapshot(connection, self._backend.tables).id + 1
+            for target, rows in targets:
+                target.write_ahead(connection, rows, self._delete_files, snapshot)
+
+    def _succeed(self) -> Attempt:
+        """Try until an attempt is committed; lost races are tried again, conflicts of the content are not."""
+        deadline, wait = time.monotonic() + _PATIENCE, _FIRST_WAIT
+        while True:
+            self._attempts += 1
+            try:
+                return self._try()
+            except _NotCommitted:
+                pass
+            except ConflictError as error:
+                if not isinstance(error.__cause__, exc.SQLAlchemyError) or time.monotonic() > deadline:
+                    raise
+            time.sleep(wait * random.uniform(0.5, 1))
+            wait = min(wait * 1.5, _LONGEST_WAIT)
+
+    def _try(self) -> Attempt:
+        attempt: Attempt | None = None
+        try:
+            with self._backend.write() as connection:
+                attempt = self._write(connection)
+        except CommitUnknownError as error:
+            assert attempt is not None
+            self._look_for(attempt, error)
+        return attempt
+
+    def _write(self, connection: Connection) -> Attempt:
+        """Write all rows of the new snapshot."""
+        previous = newest_snapshot(connection, self._backend.tables)
+        attempt = Attempt(self._backend, connection, previous, max(datetime.now(timezone.utc), previous.time))
+        conflicts.check(attempt, self._base, self._changes)
+        definitions = Definitions(attempt, self._catalog, self._base, self._changes)
+        definitions.write()
+        for id, rows in self._row_changes():
+            target = self._target(id, definitions.tables.get(id, self._base.tables().get(id)))
+            RowWriter(attempt, target, rows, self._delete_files).write()
+        identity.write_marks(attempt, self._changes.identities)
+        if attempt.makes_snapshot:
+            self._snapshot_rows(attempt)
+        attempt.flush()
+        return attempt
+
+    def _snapshot_rows(self, attempt: Attempt) -> None:
+        attempt.add(
+            attempt.tables.snapshot,
+            snapshot_id=attempt.snapshot_id,
+            snapshot_time=attempt.time,
+            schema_version=attempt.schema_version,
+            next_catalog_id=attempt.ids.next_catalog_id,
+            next_file_id=attempt.ids.next_file_id,
+        )
+        attempt.add(
+            attempt.tables.snapshot_changes,
+            snapshot_id=attempt.snapshot_id,
+            changes_made=str(attempt.made),
+            author=self._changes.author,
+            commit_message=self._changes.message,
+            commit_extra_info=self._changes.extra_info,
+        )
+
+    def _row_changes(self) -> Iterator[tuple[int, RowChanges]]:
+        """By table id, without those of tables that the same transaction dropped."""
+        for id, rows in self._changes.rows.items():
+            if not rows.empty and self._changes.tables.get(id, id) is not None:
+                yield id, rows
+
+    def _target(self, id: int, table: TableInfo | None) -> Target:
+        table = table or self._changes.tables[id]
+        assert table is not None
+        return Target(self._catalog, self._base, self._base.tables().get(id), table)
+
+    def _look_for(self, attempt: Attempt, error: CommitUnknownError) -> None:
+        """Whether the snapshot of `attempt` was committed before the connection broke. Raises if not."""
+        try:
+            # The lock makes sure that the server has ended the broken transaction.
+            with self._backend.write() as connection:
+                found = attempt.is_committed(connection)
+                newest = newest_snapshot(connection, self._backend.tables)
+        except Error as reason:
+            raise CommitUnknownError(
+                f"{error}; the catalog could not be asked ({reason}). The files of this commit were kept: "
+                "they belong to the lake if it took effect, else they are orphans"
+            ) from error
+        if found:
+            return
+        if newest.id > attempt.snapshot_id:
+            known = attempt.snapshot_id
+            raise CommitUnknownError(
+                f"{error}; snapshot {known}, which it would be, is not in the catalog or not ours any more. "
+                "The files of this commit were kept"
+            ) from error
+        raise _NotCommitted from error
+
+
+class _NotCommitted(Exception):
+    """The connection broke during a commit, and the commit did not take effect."""

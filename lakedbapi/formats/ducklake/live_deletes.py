@@ -1,0 +1,123 @@
+"""The deletes that are live in the newest catalog state, and the delete files that take them over."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from sqlalchemy import select
+from sqlalchemy.engine import Connection
+
+from lakedbapi.formats.ducklake.backend import Backend
+from lakedbapi.formats.ducklake.delete_files import Deletions, WrittenDeletes, read_deletes, write_deletes
+from lakedbapi.formats.ducklake.paths import resolve
+from lakedbapi.model.delete_vector import DeleteVector
+from lakedbapi.storage.filesystem import Storage
+
+_CHUNK = 500
+"""Values in one IN list: below every database's limit of parameters."""
+
+
+def chunks(values: Sequence[int]) -> Iterable[Sequence[int]]:
+    """`values` in pieces that fit one IN list."""
+    return (values[start : start + _CHUNK] for start in range(0, len(values), _CHUNK))
+
+
+@dataclass(frozen=True)
+class LiveDeleteFile:
+    """`path` is the full path; `begin_snapshot` that of positions without an embedded one."""
+
+    id: int
+    path: str
+    format: str
+    delete_count: int
+    begin_snapshot: int
+    footer_size: int | None
+
+
+@dataclass(frozen=True)
+class LiveDeletes:
+    """Deletes of some data files of a table, by data file id."""
+
+    files: Mapping[int, LiveDeleteFile]
+    inlined: Mapping[int, DeleteVector]
+
+    @classmethod
+    def read(
+        cls, connection: Connection, backend: Backend, table_id: int, directory: str, file_ids: Sequence[int]
+    ) -> LiveDeletes:
+        """From the catalog; `directory` is the table's."""
+        files = dict(_delete_files(connection, backend, directory, file_ids))
+        target = backend.tables.inlined_delete(table_id)
+        if not backend.has_table(connection, target.name):
+            return cls(files, {})
+        positions: dict[int, list[int]] = {}
+        for chunk in chunks(file_ids):
+            for file_id, position in connection.execute(
+                select(target.c.file_id, target.c.row_id).where(target.c.file_id.in_(chunk))
+            ):
+                positions.setdefault(file_id, []).append(position)
+        return cls(files, {file_id: DeleteVector.of(found) for file_id, found in positions.items()})
+
+    def count(self, file_id: int) -> int:
+        """The number of deleted rows."""
+        file = self.files.get(file_id)
+        return (file.delete_count if file else 0) + len(self.inlined.get(file_id, ()))
+
+
+def _delete_files(
+    connection: Connection, backend: Backend, directory: str, file_ids: Sequence[int]
+) -> Iterator[tuple[int, LiveDeleteFile]]:
+    rows = backend.tables.delete_file.c
+    for chunk in chunks(file_ids):
+        live = select(
+            rows.data_file_id,
+            rows.delete_file_id,
+            rows.path,
+            rows.path_is_relative,
+            rows.format,
+            rows.delete_count,
+            rows.begin_snapshot,
+            rows.footer_size,
+        ).where(rows.data_file_id.in_(chunk), rows.end_snapshot.is_(None))
+        for file_id, id, path, is_relative, format, count, begin, footer_size in connection.execute(live):
+            yield (
+                file_id,
+                LiveDeleteFile(
+                    id, resolve(directory, path, is_relative), format or "parquet", count, begin, footer_size
+                ),
+            )
+
+
+class DeleteFiles:
+    """Writes delete files, each only once however often the commit is tried."""
+
+    def __init__(self, storage: Storage) -> None:
+        self._storage = storage
+        self._read: dict[str, Deletions] = {}
+        self._written: dict[tuple[str, str | None, int], WrittenDeletes] = {}
+
+    @property
+    def paths(self) -> set[str]:
+        """Of all files written so far, used or not."""
+        return {written.path for written in self._written.values()}
+
+    def deletions(self, file: LiveDeleteFile) -> Deletions:
+        found = self._read.get(file.path)
+        if found is None:
+            found = self._read[file.path] = read_deletes(self._storage, file.path, file.begin_snapshot)
+        return found
+
+    def write(
+        self, directory: str, data_file: str, old: LiveDeleteFile | None, positions: DeleteVector, snapshot: int
+    ) -> WrittenDeletes:
+        """The delete file with what `old` has and with `positions`, deleted by `snapshot`."""
+        # Without earlier deletes no snapshot is embedded: the same file serves whatever snapshot it will be.
+        key = (data_file, old.path, snapshot) if old else (data_file, None, 0)
+        written = self._written.get(key)
+        if written is None:
+            deletions = Deletions.at(positions, snapshot)
+            if old is not None:
+                deletions = self.deletions(old) | deletions
+            written = self._written[key] = write_deletes(self._storage, directory, data_file, deletions)
+        return written if old else replace(written, begin_snapshot=snapshot)

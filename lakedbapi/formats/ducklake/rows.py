@@ -1,0 +1,274 @@
+"""Row-level changes of one table as catalog rows: new files, inlined rows, deletes, and the table's statistics."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from sqlalchemy import delete, select, update
+from sqlalchemy.engine import Connection
+
+from lakedbapi.errors import ConflictError
+from lakedbapi.formats.base import Snapshot
+from lakedbapi.formats.ducklake import changes_made, inline
+from lakedbapi.formats.ducklake.attempt import Attempt
+from lakedbapi.formats.ducklake.live_deletes import DeleteFiles, LiveDeleteFile, LiveDeletes, chunks
+from lakedbapi.formats.ducklake.paths import relative_to
+from lakedbapi.formats.ducklake.stats import ColumnStats, row_stats, widen
+from lakedbapi.model.catalog import TableInfo
+from lakedbapi.model.changes import FileStats, RowChanges, StagedFile
+from lakedbapi.model.delete_vector import DeleteVector
+
+if TYPE_CHECKING:
+    from lakedbapi.formats.ducklake.catalog import DuckLakeCatalog
+
+
+@dataclass(frozen=True)
+class Target:
+    """The table that rows change in: `before` at the base (None = created by this commit), `table` after the commit."""
+
+    catalog: DuckLakeCatalog
+    base: Snapshot
+    before: TableInfo | None
+    table: TableInfo
+
+    @property
+    def directory(self) -> str:
+        assert self.table.path is not None
+        return self.table.path
+
+    def data_file_paths(self, file_ids: Iterable[int]) -> Mapping[int, str]:
+        assert self.before is not None
+        files = self.base.files(self.before)
+        found = files.filter(pc.is_in(files.column("file_id"), pa.array(list(file_ids), pa.int64())))
+        return dict(zip(found.column("file_id").to_pylist(), found.column("path").to_pylist(), strict=True))
+
+    def live_deletes(self, connection: Connection, file_ids: Sequence[int]) -> LiveDeletes:
+        return LiveDeletes.read(connection, self.catalog.backend, self.table.id, self.directory, file_ids)
+
+    def inlines_deletes(self, rows: RowChanges) -> bool:
+        return self.catalog.keeps_rows(self.table, sum(len(vector) for vector in rows.deleted.values()))
+
+    def write_ahead(self, connection: Connection, rows: RowChanges, files: DeleteFiles, snapshot: int) -> None:
+        """Write the delete files that a commit as `snapshot` needs if nothing else happens before."""
+        if not rows.deleted or self.inlines_deletes(rows):
+            return
+        file_ids = sorted(rows.deleted)
+        now, paths = self.live_deletes(connection, file_ids), self.data_file_paths(file_ids)
+        for file_id in file_ids:
+            files.write(self.directory, paths[file_id], now.files.get(file_id), rows.deleted[file_id], snapshot)
+
+
+class RowWriter:
+    """Writes the row changes of one table inside an attempt."""
+
+    def __init__(self, attempt: Attempt, target: Target, rows: RowChanges, delete_files: DeleteFiles) -> None:
+        self._attempt = attempt
+        self._tables = attempt.tables
+        self._target = target
+        self._table = target.table
+        self._rows = rows
+        self._delete_files = delete_files
+        self._added_stats: list[Mapping[int, FileStats]] = []
+
+    def write(self) -> None:
+        if self._rows.rows or self._rows.files:
+            self._insert()
+        if self._rows.removed:
+            self._remove_files()
+        if self._rows.deleted:
+            self._delete_positions()
+        if self._rows.deleted_rows:
+            self._end_inlined_rows()
+
+    # New rows
+
+    def _insert(self) -> None:
+        stats = self._tables.table_stats
+        found = None
+        if self._target.before is not None:
+            wanted = select(stats.c.record_count, stats.c.next_row_id, stats.c.file_size_bytes)
+            found = self._attempt.connection.execute(wanted.where(stats.c.table_id == self._table.id)).first()
+        records, next_row_id, size = found or (0, 0, 0)
+        for staged in self._rows.files:
+            self._data_file(staged, next_row_id)
+            next_row_id += staged.file.record_count
+            records += staged.file.record_count
+            size += staged.file.file_size_bytes
+        if self._rows.rows:
+            next_row_id = inline.insert_rows(self._attempt, self._table, self._rows.rows, next_row_id)
+            records += sum(group.rows.num_rows for group in self._rows.rows)
+            self._added_stats += [row_stats(group.rows, self._table.schema) for group in self._rows.rows]
+        counts = {"record_count": records, "next_row_id": next_row_id, "file_size_bytes": size}
+        if found is None:
+            self._attempt.add(stats, table_id=self._table.id, **counts)
+        else:
+            change = update(stats).where(stats.c.table_id == self._table.id).values(**counts)
+            self._attempt.connection.execute(change)
+        self._widen_stats(is_first=found is None)
+
+    def _data_file(self, staged: StagedFile, row_id_start: int) -> None:
+        attempt, file = self._attempt, staged.file
+        file_id = attempt.ids.file_id()
+        path, is_relative = relative_to(self._target.directory, file.path)
+        partition_id = file.partition_id
+        if partition_id is not None:
+            partition_id = attempt.partition_ids.get(partition_id, partition_id)
+        attempt.add(
+            self._tables.data_file,
+            data_file_id=file_id,
+            table_id=self._table.id,
+            begin_snapshot=attempt.snapshot_id,
+            path=path,
+            path_is_relative=is_relative,
+            file_format="parquet",
+            record_count=file.record_count,
+            file_size_bytes=file.file_size_bytes,
+            footer_size=file.footer_size,
+            row_id_start=row_id_start,
+            partition_id=partition_id,
+        )
+        for index, value in enumerate(file.partition_values if partition_id is not None else ()):
+            attempt.add(
+                self._tables.file_partition_value,
+                data_file_id=file_id,
+                table_id=self._table.id,
+                partition_key_index=index,
+                partition_value=value,
+            )
+        for field_id, stats in sorted(file.stats.items()):
+            attempt.add(
+                self._tables.file_column_stats,
+                data_file_id=file_id,
+                table_id=self._table.id,
+                column_id=field_id,
+                column_size_bytes=stats.size_bytes,
+                value_count=stats.value_count,
+                null_count=stats.null_count,
+                min_value=stats.lower,
+                max_value=stats.upper,
+                contains_nan=stats.has_nan,
+            )
+        self._added_stats.append(file.stats)
+        attempt.made.add(changes_made.INSERTED, self._table.id)
+        if staged.deletes:
+            self._delete_file(file_id, file.path, None, staged.deletes)
+
+    def _widen_stats(self, *, is_first: bool) -> None:
+        rows = self._tables.table_column_stats
+        known: dict[int, ColumnStats] | None = None
+        if not is_first:
+            wanted = select(
+                rows.c.column_id, rows.c.contains_null, rows.c.contains_nan, rows.c.min_value, rows.c.max_value
+            )
+            found = self._attempt.connection.execute(wanted.where(rows.c.table_id == self._table.id))
+            known = {column_id: ColumnStats(*values) for column_id, *values in found}
+        for field_id, stats in widen(known, self._added_stats, self._table.schema).items():
+            own = (rows.c.table_id == self._table.id, rows.c.column_id == field_id)
+            if stats is None:
+                self._attempt.connection.execute(delete(rows).where(*own))
+            elif known is None:
+                self._attempt.add(rows, table_id=self._table.id, column_id=field_id, **vars(stats))
+            else:
+                self._attempt.connection.execute(update(rows).where(*own).values(**vars(stats)))
+
+    # Deletes
+
+    def _remove_files(self) -> None:
+        """End whole files. Nobody else may have deleted rows of them: these rows would be counted twice."""
+        attempt, files, deletes = self._attempt, self._tables.data_file, self._tables.delete_file
+        removed = sorted(self._rows.removed)
+        if attempt.previous.id != self._target.base.id:
+            self._nobody_else_deleted(removed)
+        for chunk in chunks(removed):
+            if attempt.end(files, files.c.data_file_id.in_(chunk)) != len(chunk):
+                raise self._replaced()
+            attempt.end(deletes, deletes.c.data_file_id.in_(chunk))
+        attempt.made.add(changes_made.DELETED, self._table.id)
+
+    def _nobody_else_deleted(self, file_ids: Sequence[int]) -> None:
+        base, before = self._target.base, self._target.before
+        assert before is not None
+        files = base.files(before)
+        touched = files.filter(pc.is_in(files.column("file_id"), pa.array(file_ids, pa.int64())))
+        known = dict(
+            zip(touched.column("file_id").to_pylist(), touched.column("deleted_count").to_pylist(), strict=True)
+        )
+        now = self._target.live_deletes(self._attempt.connection, file_ids)
+        for file_id in file_ids:
+            if now.count(file_id) != known[file_id]:
+                raise self._replaced()
+
+    def _delete_positions(self) -> None:
+        attempt, rows = self._attempt, self._rows
+        file_ids = sorted(rows.deleted)
+        self._files_are_live(file_ids)
+        now = self._target.live_deletes(attempt.connection, file_ids)
+        if attempt.previous.id != self._target.base.id:
+            self._nobody_else_deleted_these(now)
+        if self._target.inlines_deletes(rows):
+            inline.delete_positions(attempt, self._table.id, ((id, rows.deleted[id]) for id in file_ids))
+            return
+        paths = self._target.data_file_paths(file_ids)
+        for file_id in file_ids:
+            self._delete_file(file_id, paths[file_id], now.files.get(file_id), rows.deleted[file_id])
+
+    def _nobody_else_deleted_these(self, now: LiveDeletes) -> None:
+        for file_id, mine in self._rows.deleted.items():
+            file, inlined = now.files.get(file_id), now.inlined.get(file_id)
+            if (inlined and inlined & mine) or (file and self._delete_files.deletions(file).vector & mine):
+                raise self._replaced()
+
+    def _files_are_live(self, file_ids: Sequence[int]) -> None:
+        files = self._tables.data_file.c
+        for chunk in chunks(file_ids):
+            live = select(files.data_file_id).where(files.data_file_id.in_(chunk), files.end_snapshot.is_(None))
+            if len(self._attempt.connection.execute(live).all()) != len(chunk):
+                raise self._replaced()
+
+    def _delete_file(self, file_id: int, data_file: str, old: LiveDeleteFile | None, positions: DeleteVector) -> None:
+        """Add the delete file of a data file; it takes over what the `old` one has, which goes."""
+        attempt, deletes = self._attempt, self._tables.delete_file
+        written = self._delete_files.write(self._target.directory, data_file, old, positions, attempt.snapshot_id)
+        attempt.used_files.add(written.path)
+        if old is not None:
+            attempt.connection.execute(delete(deletes).where(deletes.c.delete_file_id == old.id))
+            path, is_relative = relative_to(self._target.catalog.data_path, old.path)
+            attempt.add(
+                self._tables.files_scheduled_for_deletion,
+                data_file_id=old.id,
+                path=path,
+                path_is_relative=is_relative,
+                schedule_start=attempt.time,
+            )
+        path, is_relative = relative_to(self._target.directory, written.path)
+        attempt.add(
+            deletes,
+            delete_file_id=attempt.ids.file_id(),
+            table_id=self._table.id,
+            begin_snapshot=written.begin_snapshot,
+            data_file_id=file_id,
+            path=path,
+            path_is_relative=is_relative,
+            format="parquet",
+            delete_count=written.delete_count,
+            file_size_bytes=written.file_size_bytes,
+            footer_size=written.footer_size,
+            partial_max=written.partial_max,
+        )
+        attempt.made.add(changes_made.DELETED, self._table.id)
+
+    def _end_inlined_rows(self) -> None:
+        assert self._target.before is not None
+        groups = {group.key: group for group in self._target.base.row_groups(self._target.before)}
+        chosen = [(groups[key], positions) for key, positions in self._rows.deleted_rows.items()]
+        inline.end_rows(self._attempt, self._table.id, chosen)
+
+    def _replaced(self) -> ConflictError:
+        return ConflictError(
+            f"table {self._table.name}: another transaction deleted, updated or compacted the same rows or files since "
+            "this one began; roll back and retry"
+        )
