@@ -109,11 +109,15 @@ def _with_nulls(values: list[Any], array: pa.Array) -> list[Any]:
 
 
 def _fixed_width(array: pa.Array, dtype: npt.DTypeLike) -> npt.NDArray[Any]:
-    """The value buffer of an array, seen as `dtype` (one item a value); arbitrary where NULL."""
-    if not len(array):
-        return np.empty(0, dtype)
+    """The value buffer of an array, seen as `dtype` (one item a value); zeros where NULL."""
     item = np.dtype(dtype)
-    return np.frombuffer(array.buffers()[1], item, count=len(array), offset=array.offset * item.itemsize)
+    if not len(array):
+        return np.empty(0, item)
+    values = np.frombuffer(array.buffers()[1], item, count=len(array), offset=array.offset * item.itemsize)
+    if array.null_count:
+        values = values.copy()
+        values[array.is_null().to_numpy(zero_copy_only=False)] = np.zeros((), item)
+    return values
 
 
 def _wide_integers(high: str) -> Converter:
@@ -166,10 +170,7 @@ def _dates(array: pa.Array) -> list[Any]:
 
 
 def _timestamps(array: pa.Array) -> list[Any]:
-    values = _fixed_width(array, np.int64)
-    if array.null_count:
-        values = np.where(array.is_valid().to_numpy(zero_copy_only=False), values, 0)
-    micros = _microseconds(values, array.type.unit, array)
+    micros = _microseconds(_fixed_width(array, np.int64), array.type.unit, array)
     naive = micros.astype("datetime64[us]").tolist()
     if array.type.tz is not None:
         naive = [value.replace(tzinfo=timezone.utc) for value in naive]
@@ -235,27 +236,21 @@ def _intervals(array: pa.Array) -> list[Any]:
     try:
         values: list[Any] = [timedelta(day, 0, micro) for day, micro in zip(days.tolist(), micros, strict=True)]
     except OverflowError as error:
-        raise _outside("interval", "more than 999999999 days") from error
+        raise _outside("interval", "of more than 999999999 days") from error
     return _with_nulls(values, array)
 
 
 def _refuse_outside(values: npt.NDArray[np.int64], low: int, high: int, array: pa.Array, kind: str) -> None:
     outside = (values < low) | (values > high)
-    if array.null_count:
-        outside &= array.is_valid().to_numpy(zero_copy_only=False)
     if outside.any():
         index = int(np.flatnonzero(outside)[0])
-        raise _outside(
-            kind, f"{_UNITS[kind]} {array.slice(index, 1).view(pa.int32() if kind == 'date' else pa.int64())[0]}"
-        )
-
-
-_UNITS = {"date": "day", "timestamp": "tick", "time": "tick"}
+        stored = array.slice(index, 1).view(pa.int32() if kind == "date" else pa.int64())[0]
+        raise _outside(kind, f"stored as {stored}")
 
 
 def _outside(kind: str, value: str) -> DataError:
     return DataError(
-        f"a {kind} in the result ({value}) is outside of what Python's datetime types can hold; "
+        f"the result has a value of type {kind} ({value}) that is outside of what Python's datetime types can hold; "
         "cast the column to VARCHAR, or read it with fetch_arrow_table()"
     )
 
