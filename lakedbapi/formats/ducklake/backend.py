@@ -7,7 +7,7 @@ import os
 import sqlite3
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, ClassVar
@@ -15,9 +15,10 @@ from urllib.parse import quote
 
 import duckdb
 import sqlalchemy
-from sqlalchemy import event, exc, select, text
-from sqlalchemy.engine import URL, Connection, Engine, make_url
+from sqlalchemy import MetaData, Table, event, exc, literal_column, select, text
+from sqlalchemy.engine import URL, Connection, CursorResult, Engine, make_url
 from sqlalchemy.pool import NullPool, QueuePool
+from sqlalchemy.schema import CreateSchema
 
 from lakedbapi import errors
 from lakedbapi.formats.ducklake.duckdb_dialect import Connection as DuckDBConnection
@@ -87,9 +88,23 @@ class Backend(ABC):
                 transaction.rollback()
                 raise
 
+    @contextmanager
+    def creation(self) -> Iterator[Connection]:
+        """As `write`, for making the catalog's tables: the lock does not need them."""
+        with self._translated(), self._write_connection() as connection, connection.begin():
+            self._lock_for_creation(connection)
+            yield connection
+
     def has_table(self, connection: Connection, name: str) -> bool:
         """Whether the catalog's database schema has a table `name`."""
         return sqlalchemy.inspect(connection).has_table(name, schema=self.tables.schema_name)
+
+    def column_names(self, connection: Connection, name: str) -> Sequence[str]:
+        """The columns of the table `name` in their order."""
+        table = Table(name, MetaData(schema=self.tables.schema_name))
+        result: CursorResult[Any] = connection.execute(select(literal_column("*")).select_from(table).limit(0))
+        assert result.cursor is not None
+        return [column[0] for column in result.cursor.description]
 
     @abstractmethod
     def classify(self, error: BaseException) -> Failure:
@@ -115,6 +130,10 @@ class Backend(ABC):
     @abstractmethod
     def _lock(self, connection: Connection) -> None:
         """Take the write lock, as the first statement of a transaction."""
+
+    @abstractmethod
+    def _lock_for_creation(self, connection: Connection) -> None:
+        """Keep others from making the same tables, as the first statement of a transaction; make the schema for them."""
 
     @contextmanager
     def _read_connection(self) -> Iterator[Connection]:
@@ -174,6 +193,9 @@ class SQLiteBackend(Backend):
             yield connection.execution_options(lake_begin="BEGIN IMMEDIATE")
 
     def _lock(self, connection: Connection) -> None:
+        """BEGIN IMMEDIATE took it."""
+
+    def _lock_for_creation(self, connection: Connection) -> None:
         """BEGIN IMMEDIATE took it."""
 
     def classify(self, error: BaseException) -> Failure:
@@ -254,6 +276,11 @@ class PostgreSQLBackend(ServerBackend):
         name = connection.dialect.identifier_preparer.format_table(self.tables.snapshot)
         connection.execute(text(f"LOCK TABLE {name} IN SHARE ROW EXCLUSIVE MODE"))
 
+    def _lock_for_creation(self, connection: Connection) -> None:
+        connection.execute(text("SELECT pg_advisory_xact_lock(hashtext('ducklake'))"))
+        if self.tables.schema_name is not None:
+            connection.execute(CreateSchema(self.tables.schema_name, if_not_exists=True))
+
     def _code(self, cause: BaseException) -> Any:
         return getattr(cause, "sqlstate", None)
 
@@ -270,6 +297,9 @@ class MySQLBackend(ServerBackend):
         # One fixed row: waiters on "the last snapshot" would wake up with a row that is no longer the last.
         metadata = self.tables.metadata
         connection.execute(select(metadata.c.value).where(metadata.c.key == "version").with_for_update())
+
+    def _lock_for_creation(self, connection: Connection) -> None:
+        """CREATE TABLE would release it: the rows of the first snapshot collide instead."""
 
     def _code(self, cause: BaseException) -> Any:
         return cause.args[0] if cause.args else None
@@ -295,7 +325,11 @@ class DuckDBBackend(Backend):
         return _engine(("duckdb", str(self.path)), self._new_engine)
 
     def _new_engine(self) -> Engine:
-        return Engine(NullPool(self._connect), DuckDBDialect(dbapi=duckdb, paramstyle="qmark"), URL.create("duckdb"))
+        return Engine(
+            NullPool(self._connect),
+            DuckDBDialect(dbapi=DuckDBDialect.import_dbapi(), paramstyle="qmark"),
+            URL.create("duckdb"),
+        )
 
     def _connect(self) -> Any:
         key = (os.getpid(), str(self.path))
@@ -326,6 +360,10 @@ class DuckDBBackend(Backend):
 
     def _lock(self, connection: Connection) -> None:
         """The mutex of `_write_connection` is the lock."""
+
+    def _lock_for_creation(self, connection: Connection) -> None:
+        if self.tables.schema_name is not None:
+            connection.execute(CreateSchema(self.tables.schema_name, if_not_exists=True))
 
     def has_table(self, connection: Connection, name: str) -> bool:
         found = text(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from types import ModuleType
 from typing import Any
 
 import duckdb
@@ -32,7 +31,7 @@ class Cursor:
         self.description, self._rows, self._next = None, [], 0
 
     def _keep_result(self) -> None:
-        description = self._connection.description
+        description: Sequence[Any] | None = self._connection.description
         self._rows, self._next = self._connection.fetchall(), 0
         self.rowcount = -1
         # DuckDB answers INSERT, UPDATE and DELETE with one row that holds their count.
@@ -99,10 +98,8 @@ class DuckDBDialect(default.DefaultDialect):
     insert_returning = False
 
     @classmethod
-    def import_dbapi(cls) -> ModuleType:
+    def import_dbapi(cls) -> Any:
         return duckdb
-
-    dbapi = import_dbapi  # SQLAlchemy 1.4's name for the same hook.
 
     def initialize(self, connection: Any) -> None:
         self.default_schema_name = "main"

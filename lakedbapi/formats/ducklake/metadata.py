@@ -16,8 +16,6 @@ from sqlalchemy.dialects import mysql, postgresql
 from sqlalchemy.engine import Dialect
 from sqlalchemy.types import TypeDecorator, TypeEngine, UserDefinedType
 
-SUPPORTED_VERSION = "1.0"
-
 _TIMESTAMP = re.compile(
     r"(?P<date>\d{4,}-\d\d-\d\d)[ T](?P<time>\d\d:\d\d:\d\d)(?:\.(?P<fraction>\d+))?"
     r"\s*(?P<zone>Z|[+-]\d\d(?::?\d\d)?)?$"

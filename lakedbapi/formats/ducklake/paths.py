@@ -1,4 +1,7 @@
-"""Where a lake's files lie: `data_path` + schema path + table path + file path, each relative to the one before or absolute."""
+"""Where a lake's files lie: `data_path` + schema path + table path + file path.
+
+Each part is relative to the ones before it, or absolute; directories end in `/`.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,7 @@ _PLAIN_NAME = re.compile(r"[A-Za-z0-9_-]+")
 
 
 def data_directory(path: str) -> str:
-    """`path`, a `data_path`, as a full path or URL that ends in `/`; local ones are relative to the working directory."""
+    """`path`, a `data_path`, as a full path or URL that ends in `/`. Local ones may start at the working directory."""
     if "://" not in path:
         path = os.path.abspath(path).replace(os.sep, "/")
     return path if path.endswith("/") else path + "/"

@@ -1,0 +1,282 @@
+"""`DuckLakeCatalog`: an open DuckLake."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import delete, func, insert, select, true
+from sqlalchemy.engine import Connection
+from sqlalchemy.sql import ColumnElement
+
+from lakedbapi.errors import NotSupportedError, OperationalError, ProgrammingError
+from lakedbapi.formats.base import Capabilities, Catalog, ChangeScan, CommitResult, Snapshot
+from lakedbapi.formats.ducklake import tags
+from lakedbapi.formats.ducklake.backend import Backend
+from lakedbapi.formats.ducklake.columns import Numbering, flatten
+from lakedbapi.formats.ducklake.commit import Committer
+from lakedbapi.formats.ducklake.delete_reader import DeleteReader
+from lakedbapi.formats.ducklake.files import foreign_directories
+from lakedbapi.formats.ducklake.history import read_history
+from lakedbapi.formats.ducklake.ids import uuid7
+from lakedbapi.formats.ducklake.inlined import InlinedTable, can_inline
+from lakedbapi.formats.ducklake.objects import Objects, load_objects
+from lakedbapi.formats.ducklake.options import FACTS, Options
+from lakedbapi.formats.ducklake.paths import folder
+from lakedbapi.formats.ducklake.snapshot import DuckLakeSnapshot
+from lakedbapi.formats.ducklake.versions import check_version
+from lakedbapi.model.catalog import AsOf, SchemaInfo, SnapshotInfo, TableInfo
+from lakedbapi.model.changes import Changes
+from lakedbapi.model.types import UNASSIGNED
+from lakedbapi.storage.filesystem import Storage
+
+CAPABILITIES = Capabilities(
+    multi_table_commit=True,
+    schemas=True,
+    views=True,
+    ddl=True,
+    row_changes=True,
+    inserts=True,
+    delete_vectors=True,
+    row_ids=True,
+    identity_columns=True,
+    change_feed=True,
+    partition_transforms=frozenset({"identity", "year", "month", "day", "hour", "bucket"}),
+)
+_KEPT = 16
+"""Snapshots, and schemas of snapshots, that are kept at hand."""
+
+
+class DuckLakeCatalog(Catalog):
+    """`data_path` is the full path of the lake's files, ending in `/`; `session` has options that are not stored."""
+
+    format = "ducklake"
+    capabilities = CAPABILITIES
+
+    def __init__(self, backend: Backend, storage: Storage, data_path: str, session: Mapping[str, str]) -> None:
+        self.backend = backend
+        self.storage = storage
+        self.data_path = data_path
+        self.delete_reader = DeleteReader(storage)
+        self.inlined_tables: dict[str, InlinedTable] = {}
+        self._session = session
+        self._lock = threading.RLock()
+        self._latest: DuckLakeSnapshot | None = None
+        self._past: OrderedDict[int, DuckLakeSnapshot] = OrderedDict()
+        self._objects: OrderedDict[int, Objects] = OrderedDict()
+        self._numbered: dict[int, int] = {}
+        self._uuids: dict[int, str] = {}
+
+    def __repr__(self) -> str:
+        return f"<DuckLakeCatalog {self.backend.name}>"
+
+    def latest(self) -> DuckLakeSnapshot:
+        snapshot = self.backend.tables.snapshot
+        newest = select(func.max(snapshot.c.snapshot_id)).scalar_subquery()
+        with self.backend.read() as connection:
+            found = self._read_snapshot(connection, snapshot.c.snapshot_id == newest)
+        if found is None:
+            raise OperationalError(f"catalog {self.backend.name}: it has no snapshot, so it is incomplete")
+        with self._lock:
+            known = self._latest
+            if known is None or known.id > found.id or (known.id == found.id and known.time != found.time):
+                self._forget()  # The first look, or another lake lies in the catalog's place.
+            elif known.id == found.id and known.options == found.options:
+                return known
+            self._latest = found
+        return found
+
+    def as_of(self, point: AsOf) -> DuckLakeSnapshot:
+        snapshot = self.backend.tables.snapshot
+        if point.version is not None:
+            with self.backend.read() as connection:
+                found = self._read_snapshot(connection, snapshot.c.snapshot_id == point.version)
+                if found is None:
+                    raise ProgrammingError(f"No snapshot found at version {point.version}: {self._kept(connection)}")
+        elif point.timestamp is not None:
+            with self.backend.read() as connection:
+                id = self._id_at(connection, point.timestamp)
+                found = None if id is None else self._read_snapshot(connection, snapshot.c.snapshot_id == id)
+                if found is None:
+                    raise ProgrammingError(
+                        f"No snapshot found at timestamp {point.timestamp}: {self._kept(connection)}"
+                    )
+        else:
+            raise NotSupportedError(
+                f"ducklake has no branches or tags such as {point.ref!r}; use a version or a timestamp"
+            )
+        return self._remember(found)
+
+    def _kept(self, connection: Connection) -> str:
+        snapshot = self.backend.tables.snapshot.c
+        first, last = connection.execute(select(func.min(snapshot.snapshot_id), func.max(snapshot.snapshot_id))).one()
+        times = connection.execute(select(snapshot.snapshot_time).where(snapshot.snapshot_id == first)).scalar()
+        return f"the catalog keeps versions {first} to {last}, the first of {times}"
+
+    def _id_at(self, connection: Connection, instant: datetime) -> int | None:
+        """The newest snapshot that is not later than `instant`; of several at one time the greatest id."""
+        snapshot = self.backend.tables.snapshot.c
+        rows = select(snapshot.snapshot_id, snapshot.snapshot_time)
+        if self.backend.kind == "sqlite":
+            # Times are text there, whose order is not that of the instants.
+            candidates = [(time, id) for id, time in connection.execute(rows) if time <= instant]
+            return max(candidates)[1] if candidates else None
+        newest = rows.where(snapshot.snapshot_time <= instant)
+        row = connection.execute(
+            newest.order_by(snapshot.snapshot_time.desc(), snapshot.snapshot_id.desc()).limit(1)
+        ).first()
+        return None if row is None else int(row[0])
+
+    def _read_snapshot(self, connection: Connection, which: ColumnElement[bool]) -> DuckLakeSnapshot | None:
+        """One snapshot, and in the same query what the catalog has of options."""
+        tables = self.backend.tables
+        snapshot, metadata = tables.snapshot.c, tables.metadata.c
+        rows = connection.execute(
+            select(
+                snapshot.snapshot_id,
+                snapshot.snapshot_time,
+                snapshot.schema_version,
+                metadata.key,
+                metadata.value,
+                metadata.scope,
+                metadata.scope_id,
+            )
+            .select_from(tables.snapshot.join(tables.metadata, true()))
+            .where(which)
+        ).all()
+        if not rows:
+            return None
+        options = Options.of(row[3:] for row in rows)
+        check_version(options.catalog.get("version"), self.backend.name)
+        id, time, schema_version = rows[0][:3]
+        return DuckLakeSnapshot(self, id, time, schema_version, options)
+
+    def _remember(self, found: DuckLakeSnapshot) -> DuckLakeSnapshot:
+        """`found`, or the same snapshot with what it has already loaded."""
+        with self._lock:
+            for known in (self._latest, self._past.get(found.id)):
+                if known is not None and (known.id, known.time, known.options) == (found.id, found.time, found.options):
+                    return known
+            self._past[found.id] = found
+            _shorten(self._past)
+        return found
+
+    def _forget(self) -> None:
+        self._past.clear()
+        self._objects.clear()
+        self.inlined_tables.clear()
+
+    def objects(self, snapshot: DuckLakeSnapshot) -> Objects:
+        """Schemas, tables and views at `snapshot`: the same for all snapshots with its schema version."""
+        with self._lock:
+            objects = self._objects.get(snapshot.schema_version)
+        if objects is None:
+            with self.backend.read() as connection:
+                objects = load_objects(connection, self.backend.tables, snapshot.id, self.data_path)
+            with self._lock:
+                self._objects[snapshot.schema_version] = objects
+                _shorten(self._objects)
+        return objects
+
+    def history(self) -> Sequence[SnapshotInfo]:
+        with self.backend.read() as connection:
+            return read_history(connection, self.backend.tables)
+
+    def option(self, name: str, table: TableInfo | None = None) -> str | None:
+        snapshot = self._latest or self.latest()
+        schema_id, table_id = (None, None) if table is None else (table.schema_id, table.id)
+        return snapshot.options.lookup(name, schema_id, table_id, self._session)
+
+    def set_option(
+        self, name: str, value: str | None, schema: SchemaInfo | None = None, table: TableInfo | None = None
+    ) -> None:
+        if name in FACTS:
+            raise ProgrammingError(f"{name!r} describes the catalog and is no option that can be set")
+        metadata = self.backend.tables.metadata
+        scope, scope_id = ("table", table.id) if table else ("schema", schema.id) if schema else (None, None)
+        with self.backend.write() as connection:
+            connection.execute(
+                delete(metadata).where(
+                    metadata.c.key == name,
+                    metadata.c.scope.is_(None) if scope is None else metadata.c.scope == scope,
+                    metadata.c.scope_id.is_(None) if scope_id is None else metadata.c.scope_id == scope_id,
+                )
+            )
+            if value is not None:
+                connection.execute(insert(metadata).values(key=name, value=value, scope=scope, scope_id=scope_id))
+        self.latest()
+
+    def number_fields(self, snapshot: Snapshot, table: TableInfo) -> TableInfo:
+        used = self._numbered.get(table.id, 0)
+        if table.id >= 0:
+            column = self.backend.tables.column
+            with self.backend.read() as connection:
+                used = max(
+                    used,
+                    connection.execute(
+                        select(func.max(column.c.column_id)).where(column.c.table_id == table.id)
+                    ).scalar()
+                    or 0,
+                )
+        known = frozenset(nested.field.id for nested in flatten(table.schema.fields)) - {UNASSIGNED}
+        numbered = Numbering(known, used).schema(table.schema)
+        # A field that this transaction added and dropped again may be in its files: its id must not come back.
+        self._numbered[table.id] = max([used, *(nested.field.id for nested in flatten(numbered.fields))])
+        return replace(table, schema=numbered, uuid=table.uuid or uuid7())
+
+    def next_identity(self, snapshot: Snapshot, table: TableInfo, column: str) -> int:
+        field = table.schema.get(column)
+        if field is None:
+            raise ProgrammingError(f"table {table.name!r} has no column {column!r}")
+        metadata, stats = self.backend.tables.metadata.c, self.backend.tables.table_column_stats.c
+        with self.backend.read() as connection:
+            assigned = connection.execute(
+                select(metadata.value).where(
+                    metadata.key == tags.identity_option(column),
+                    metadata.scope == "table",
+                    metadata.scope_id == table.id,
+                )
+            ).scalar()
+            greatest = connection.execute(
+                select(stats.max_value).where(stats.table_id == table.id, stats.column_id == field.id)
+            ).scalar()
+        return max(0, int(assigned or 0), int(greatest or 0)) + 1
+
+    def keeps_rows(self, table: TableInfo, count: int) -> bool:
+        limit = int(self.option("data_inlining_row_limit", table) or 0)
+        return 0 < count <= limit and can_inline(table.schema, self.backend.kind)
+
+    def data_directory(self, table: TableInfo, schema: SchemaInfo) -> str:
+        if table.path is not None:
+            return table.path
+        return self.schema_directory(schema) + folder(table.name, table.uuid or self._uuid(table.id))
+
+    def schema_directory(self, schema: SchemaInfo) -> str:
+        """Where the folders of a schema's tables are, ending in `/`; known before the schema is committed, too."""
+        return schema.path or self.data_path + folder(schema.name, self._uuid(schema.id))
+
+    def _uuid(self, id: int) -> str:
+        """For a schema or table that has none yet: always the same one."""
+        return self._uuids.setdefault(id, uuid7())
+
+    def commit(self, base: Snapshot, changes: Changes) -> CommitResult:
+        return Committer(self, base, changes).commit()
+
+    def table_changes(self, table: TableInfo, start: int | datetime, end: int | datetime) -> Sequence[ChangeScan]:
+        raise NotImplementedError
+
+    def data_roots(self) -> Sequence[str]:
+        with self.backend.read() as connection:
+            return [self.data_path, *sorted(foreign_directories(connection, self.backend.tables, self.data_path))]
+
+    def close(self) -> None:
+        self.backend.dispose()
+
+
+def _shorten(cache: OrderedDict[int, Any]) -> None:
+    while len(cache) > _KEPT:
+        cache.popitem(last=False)

@@ -1,0 +1,68 @@
+"""A new, empty catalog."""
+
+from __future__ import annotations
+
+import uuid
+from datetime import datetime, timezone
+from importlib.metadata import PackageNotFoundError, version
+
+from sqlalchemy import insert, select
+from sqlalchemy.engine import Connection
+
+from lakedbapi.errors import ConflictError
+from lakedbapi.formats.ducklake.backend import Backend
+from lakedbapi.formats.ducklake.versions import SUPPORTED
+
+
+def is_initialised(connection: Connection, backend: Backend) -> bool:
+    """Whether the database holds a complete catalog."""
+    metadata = backend.tables.metadata
+    if not backend.has_table(connection, metadata.name):
+        return False
+    return connection.execute(select(metadata.c.value).where(metadata.c.key == "version")).first() is not None
+
+
+def create_catalog(backend: Backend, data_path: str) -> None:
+    """Make an empty catalog whose files will lie in `data_path`, unless another process makes it first."""
+    try:
+        with backend.creation() as connection:
+            if not is_initialised(connection, backend):
+                backend.tables.collection.create_all(connection, checkfirst=not backend.transactional_ddl)
+                _insert_first_rows(connection, backend, data_path)
+    except ConflictError:
+        with backend.read() as connection:
+            if not is_initialised(connection, backend):
+                raise
+
+
+def _insert_first_rows(connection: Connection, backend: Backend, data_path: str) -> None:
+    tables = backend.tables
+    connection.execute(
+        insert(tables.snapshot).values(
+            snapshot_id=0,
+            snapshot_time=datetime.now(timezone.utc),
+            schema_version=0,
+            next_catalog_id=1,
+            next_file_id=0,
+        )
+    )
+    connection.execute(insert(tables.snapshot_changes).values(snapshot_id=0, changes_made='created_schema:"main"'))
+    connection.execute(
+        insert(tables.schema).values(
+            schema_id=0,
+            schema_uuid=str(uuid.uuid4()),
+            begin_snapshot=0,
+            schema_name="main",
+            path="main/",
+            path_is_relative=True,
+        )
+    )
+    facts = {"version": SUPPORTED[0], "created_by": _own_name(), "data_path": data_path, "encrypted": "false"}
+    connection.execute(insert(tables.metadata), [{"key": key, "value": value} for key, value in facts.items()])
+
+
+def _own_name() -> str:
+    try:
+        return f"lakedbapi {version('lakedbapi')}"
+    except PackageNotFoundError:  # Run from a source tree.
+        return "lakedbapi"

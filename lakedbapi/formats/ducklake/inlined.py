@@ -1,0 +1,187 @@
+"""Inlined data: rows of a table, and deletes of single rows of its files, that lie in the catalog itself."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+from sqlalchemy import Column, MetaData, String, Table, cast, func, or_, select
+from sqlalchemy.engine import Connection
+
+from lakedbapi.formats.ducklake.backend import Backend
+from lakedbapi.formats.ducklake.columnar import fetch_columns
+from lakedbapi.formats.ducklake.metadata import Tables
+from lakedbapi.formats.ducklake.objects import load_schema
+from lakedbapi.formats.ducklake.stats import child_fields
+from lakedbapi.formats.ducklake.values import default_array, evolve, typed_array
+from lakedbapi.model.catalog import TableInfo
+from lakedbapi.model.scan import RowGroup
+from lakedbapi.model.types import Field, Scalar, Schema, Type
+
+_LOSSY_IN_PSYCOPG = frozenset({"interval", "time", "time_ns", "timetz"})
+"""Types whose Python values lose months, nanoseconds or 24:00:00; their text does not."""
+
+
+@dataclass(frozen=True)
+class InlinedTable:
+    """One inlined table: `schema` is that of the lake's table when it was made, which its columns follow."""
+
+    table: Table
+    schema: Schema
+    row_id: str
+    begin: str
+    end: str
+
+
+def inlined_tables(
+    connection: Connection, backend: Backend, table_id: int, known: dict[str, InlinedTable]
+) -> Sequence[InlinedTable]:
+    """All inlined tables of a table, oldest schema first. `known` is filled: they never change."""
+    registered = backend.tables.inlined_data_tables
+    rows = connection.execute(
+        select(registered.c.table_name, registered.c.schema_version)
+        .where(registered.c.table_id == table_id)
+        .order_by(registered.c.schema_version)
+    ).all()
+    for name, schema_version in rows:
+        if name not in known:
+            known[name] = _describe(connection, backend, table_id, name, schema_version)
+    return [known[name] for name, _ in rows]
+
+
+def _describe(connection: Connection, backend: Backend, table_id: int, name: str, schema_version: int) -> InlinedTable:
+    columns = backend.column_names(connection, name)
+    # Format 1.1 renamed the three system columns; they always come first.
+    table = Table(name, MetaData(schema=backend.tables.schema_name), *(Column(column) for column in columns))
+    snapshot = _definition_snapshot(connection, backend.tables, table_id, schema_version)
+    schema = load_schema(connection, backend.tables, table_id, snapshot)
+    return InlinedTable(table, schema, columns[0], columns[1], columns[2])
+
+
+def _definition_snapshot(connection: Connection, tables: Tables, table_id: int, schema_version: int) -> int:
+    """The snapshot that gave the table the columns it had at `schema_version`."""
+    versions = tables.schema_versions
+    found = connection.execute(
+        select(versions.c.begin_snapshot)
+        .where(versions.c.table_id == table_id, versions.c.schema_version <= schema_version)
+        .order_by(versions.c.schema_version.desc(), versions.c.begin_snapshot.desc())
+        .limit(1)
+    ).scalar()
+    if found is None:
+        found = connection.execute(
+            select(func.min(tables.table.c.begin_snapshot)).where(tables.table.c.table_id == table_id)
+        ).scalar()
+    return int(found or 0)
+
+
+def read_row_group(
+    connection: Connection, backend: Backend, inlined: InlinedTable, table: TableInfo, snapshot: int
+) -> RowGroup | None:
+    """The rows of one inlined table that `snapshot` sees, in the columns of `table`; None if there are none."""
+    source = inlined.table
+    stored = {field.id: field for field in inlined.schema.fields}
+    wanted = [stored[field.id] for field in table.schema.fields if field.id in stored]
+    begin, end = source.c[inlined.begin], source.c[inlined.end]
+    row_id = source.c[inlined.row_id]
+    statement = (
+        select(row_id, begin, *(_selected(source, field, backend) for field in wanted))
+        .where(begin <= snapshot, or_(end.is_(None), end > snapshot))
+        .order_by(row_id, begin)
+    )
+    _, columns = fetch_columns(connection, statement)
+    if not columns[0]:
+        return None
+    values = {field.id: column for field, column in zip(wanted, columns[2:], strict=True)}
+    arrays = [_column(field, stored.get(field.id), values, len(columns[0])) for field in table.schema.fields]
+    return RowGroup(
+        key=source.name,
+        rows=pa.Table.from_arrays(arrays, names=list(table.schema.names)),
+        row_ids=pa.array(columns[0], pa.int64()),
+        snapshots=pa.array(columns[1], pa.int64()),
+    )
+
+
+def _selected(source: Table, field: Field, backend: Backend) -> Any:
+    column = source.c[_matching(source, field.name)]
+    if backend.kind == "postgresql" and isinstance(field.type, Scalar) and field.type.name in _LOSSY_IN_PSYCOPG:
+        return cast(column, String)
+    return column
+
+
+def _matching(source: Table, name: str) -> str:
+    if name in source.c:
+        return name
+    return next(column.name for column in source.c if column.name.casefold() == name.casefold())
+
+
+def _column(field: Field, stored: Field | None, values: Mapping[int, Sequence[Any]], length: int) -> pa.Array:
+    if stored is None:
+        return default_array(field, length)
+    return evolve(typed_array(values[field.id], stored.type), stored, field)
+
+
+_RESERVED = frozenset({"row_id", "begin_snapshot", "end_snapshot"})
+_TEMPORAL = ("date", "time", "interval")
+
+
+def can_inline(schema: Schema, backend_kind: str) -> bool:
+    """Whether rows of a table with these columns can be kept in a catalog of this kind, and be read back by DuckDB."""
+    return all(
+        field.name.casefold() not in _RESERVED
+        and not field.name.casefold().startswith("_ducklake_")
+        and _fits(field.type, backend_kind, nested=False)
+        for field in schema.fields
+    )
+
+
+def _fits(type: Type, backend_kind: str, *, nested: bool) -> bool:
+    children = child_fields(type)
+    if children:
+        return all(_fits(child.type, backend_kind, nested=True) for child in children)
+    if not isinstance(type, Scalar):
+        return True
+    if nested and (type.name == "blob" or (backend_kind == "postgresql" and type.name.startswith(_TEMPORAL))):
+        return False  # DuckDB cannot read back its own text of these.
+    return type.name not in ("geometry", "variant")
+
+
+class InlinedDeletes:
+    """Deleted positions of data files that lie in the catalog: `file_ids` sorted, `positions` beside them."""
+
+    def __init__(self, file_ids: npt.NDArray[np.int64], positions: npt.NDArray[np.int64]) -> None:
+        self._files, starts = np.unique(file_ids, return_index=True)
+        self._ends = np.append(starts[1:], len(file_ids))
+        self._starts = starts
+        self._positions = positions
+
+    def positions(self, file_id: int) -> npt.NDArray[np.int64]:
+        index = int(np.searchsorted(self._files, file_id))
+        if index == len(self._files) or self._files[index] != file_id:
+            return self._positions[:0]
+        return self._positions[self._starts[index] : self._ends[index]]
+
+    def counts(self, file_ids: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        """Number of deletes for each of `file_ids`."""
+        if not len(self._files):
+            return np.zeros(len(file_ids), np.int64)
+        index = np.minimum(np.searchsorted(self._files, file_ids), len(self._files) - 1)
+        return np.where(self._files[index] == file_ids, self._ends[index] - self._starts[index], 0).astype(np.int64)
+
+
+def read_inlined_deletes(connection: Connection, backend: Backend, table_id: int, snapshot: int) -> InlinedDeletes:
+    """The inlined deletes of a table that `snapshot` sees."""
+    table = backend.tables.inlined_delete(table_id)
+    if not backend.has_table(connection, table.name):
+        return InlinedDeletes(np.empty(0, np.int64), np.empty(0, np.int64))
+    _, columns = fetch_columns(
+        connection,
+        select(table.c.file_id, table.c.row_id)
+        .where(table.c.begin_snapshot <= snapshot)
+        .distinct()
+        .order_by(table.c.file_id, table.c.row_id),
+    )
+    return InlinedDeletes(np.array(columns[0], np.int64), np.array(columns[1], np.int64))

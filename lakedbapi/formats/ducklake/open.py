@@ -1,0 +1,164 @@
+"""Opening a DuckLake: `DuckLakeFormat`, the registry's entry."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import select
+
+from lakedbapi.errors import NotSupportedError, OperationalError, ProgrammingError
+from lakedbapi.formats.base import Format
+from lakedbapi.formats.ducklake.backend import Backend, backend_for
+from lakedbapi.formats.ducklake.catalog import DuckLakeCatalog
+from lakedbapi.formats.ducklake.create import create_catalog, is_initialised
+from lakedbapi.formats.ducklake.options import Options
+from lakedbapi.formats.ducklake.paths import data_directory
+from lakedbapi.formats.ducklake.versions import SUPPORTED, check_version
+from lakedbapi.storage.filesystem import Storage
+
+_STORAGE_PREFIX = "storage_options."
+_FILE_KINDS = ("sqlite", "duckdb")
+
+
+class DuckLakeFormat(Format):
+    """DuckLake, with its catalog in SQLite, PostgreSQL, MySQL or a DuckDB file."""
+
+    name = "ducklake"
+
+    def open(self, location: str, options: Mapping[str, str], *, read_only: bool, create: bool) -> DuckLakeCatalog:
+        """Open the catalog at `location`, or make an empty one there if there is none and `create` is set.
+
+        `location` is one of
+
+        - `sqlite:/absolute/catalog.sqlite`, `duckdb:/absolute/catalog.ducklake`
+        - `postgresql://user:password@host:port/database`, `mysql://user:password@host:port/database`, with options of
+          the server's client in the query
+
+        `options` (all text) are
+
+        - `data_path`: where the data files lie: a directory or URL. Needed to make a catalog on a server; a catalog in
+          a file has `<file>.files/` else. It must agree with what an existing catalog says, unless
+        - `override_data_path` is `true`: then it counts for this catalog object and nothing is stored
+        - `metadata_schema`: the database schema that holds the catalog (default: the server's own)
+        - `create_if_not_exists`: `false` = as if `create` were not set
+        - `busy_timeout`: milliseconds to wait for another process' lock
+        - `data_inlining_row_limit`: counts where the catalog stores no such option; not stored
+        - `ducklake_version`: the format version of a new catalog
+        - `encrypted`: `true` is refused for a new catalog
+        - `storage_options.<name>`: what the fsspec filesystem of `data_path` takes; dots in `<name>` nest,
+          `true`, `false`, JSON objects and lists become what they say
+
+        Raises OperationalError if the catalog cannot be reached or is damaged, ProgrammingError if there is none or an
+        option contradicts it, NotSupportedError for a format version or feature that is not supported.
+        """
+        create = create and not read_only and not _is_off(options.get("create_if_not_exists"))
+        backend = backend_for(location, options, create=create)
+        _prepare_file(backend, create)
+        stored = self._stored_options(backend, options, create)
+        check_version(stored.catalog.get("version"), backend.name)
+        data_path = _data_path(backend, stored, options)
+        storage = Storage.of(data_path, _storage_options(options))
+        return DuckLakeCatalog(backend, storage, data_path, _session_options(options))
+
+    def _stored_options(self, backend: Backend, options: Mapping[str, str], create: bool) -> Options:
+        with backend.read() as connection:
+            exists = is_initialised(connection, backend)
+        if not exists and not create:
+            raise ProgrammingError(f"{backend.name} holds no DuckLake catalog; connect without read_only to create one")
+        if not exists:
+            _check_new(options)
+            create_catalog(backend, _new_data_path(backend, options))
+        metadata = backend.tables.metadata.c
+        with backend.read() as connection:
+            rows = connection.execute(select(metadata.key, metadata.value, metadata.scope, metadata.scope_id)).all()
+        return Options.of((key, value, scope, scope_id) for key, value, scope, scope_id in rows)
+
+
+def _prepare_file(backend: Backend, create: bool) -> None:
+    if backend.kind not in _FILE_KINDS:
+        return
+    path = Path(backend.name)
+    if path.exists():
+        return
+    if not create:
+        raise ProgrammingError(
+            f"{path}: no such file, so there is no DuckLake catalog; connect without read_only to create one"
+        )
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise OperationalError(f"{path.parent}: making the directory failed: {error.strerror}") from error
+
+
+def _check_new(options: Mapping[str, str]) -> None:
+    version = options.get("ducklake_version", SUPPORTED[0])
+    if version not in SUPPORTED:
+        raise NotSupportedError(
+            f"a catalog of format version {version} cannot be created; supported: {', '.join(SUPPORTED)}"
+        )
+    if _is_on(options.get("encrypted")):
+        raise NotSupportedError("encrypted lakes cannot be created; create it with DuckDB, or leave encrypted out")
+
+
+def _new_data_path(backend: Backend, options: Mapping[str, str]) -> str:
+    given = options.get("data_path")
+    if given:
+        return data_directory(given)
+    if backend.kind not in _FILE_KINDS:
+        raise ProgrammingError(
+            f"{backend.name} holds no DuckLake catalog; to create one, give data_path, a directory or URL"
+        )
+    return data_directory(f"{backend.name}.files/")
+
+
+def _data_path(backend: Backend, stored: Options, options: Mapping[str, str]) -> str:
+    """Where the data lies: what the catalog says, which a `data_path` that is given must agree with."""
+    given = options.get("data_path")
+    known = stored.catalog.get("data_path")
+    if known is None and given is None:
+        raise OperationalError(f"catalog {backend.name}: it names no data_path, so it is incomplete")
+    path = data_directory(known or given or "")
+    if given is None or data_directory(given) == path:
+        return path
+    if _is_on(options.get("override_data_path")):
+        return data_directory(given)
+    raise ProgrammingError(
+        f"catalog {backend.name} has its data in {path}, not in {data_directory(given)}; leave data_path out, "
+        "or set override_data_path=true if the data was moved"
+    )
+
+
+def _session_options(options: Mapping[str, str]) -> Mapping[str, str]:
+    return {name: options[name] for name in ("data_inlining_row_limit",) if options.get(name)}
+
+
+def _storage_options(options: Mapping[str, str]) -> dict[str, Any]:
+    nested: dict[str, Any] = {}
+    for name, value in options.items():
+        if name.startswith(_STORAGE_PREFIX):
+            *parents, last = name[len(_STORAGE_PREFIX) :].split(".")
+            level = nested
+            for parent in parents:
+                level = level.setdefault(parent, {})
+            level[last] = _plain_value(value)
+    return nested
+
+
+def _plain_value(text: str) -> Any:
+    try:
+        value = json.loads(text)
+    except ValueError:
+        return text
+    # A key or password of digits only is text all the same.
+    return value if isinstance(value, (bool, dict, list)) else text
+
+
+def _is_on(text: str | None) -> bool:
+    return (text or "").strip().lower() in ("true", "1", "on", "yes")
+
+
+def _is_off(text: str | None) -> bool:
+    return (text or "").strip().lower() in ("false", "0", "off", "no")

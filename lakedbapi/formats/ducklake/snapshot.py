@@ -1,0 +1,258 @@
+"""`DuckLakeSnapshot`: a DuckLake catalog at one snapshot."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime
+from functools import cached_property
+from typing import TYPE_CHECKING, TypeVar
+from urllib.parse import unquote
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lakedbapi.formats.base import Snapshot
+from lakedbapi.formats.ducklake.files import (
+    LAKE_FILES,
+    ColumnStatistics,
+    TableFiles,
+    column_bounds,
+    load_column_statistics,
+    load_files,
+    load_name_mapping,
+    load_partition_values,
+    partition_columns,
+)
+from lakedbapi.formats.ducklake.inlined import inlined_tables, read_row_group
+from lakedbapi.formats.ducklake.objects import Objects
+from lakedbapi.formats.ducklake.options import Options
+from lakedbapi.model.catalog import SchemaInfo, TableInfo, ViewInfo
+from lakedbapi.model.delete_vector import DeleteVector
+from lakedbapi.model.scan import NAME, ColumnBounds, FileGroup, PartitionColumn, RowGroup
+from lakedbapi.model.types import Decimal, Scalar, Schema
+
+if TYPE_CHECKING:
+    from lakedbapi.formats.ducklake.catalog import DuckLakeCatalog
+
+V = TypeVar("V")
+
+
+class DuckLakeSnapshot(Snapshot):
+    """Loads each table's parts when they are first asked for, each in one short catalog transaction, and keeps them.
+
+    The tables of the catalog are not versioned by themselves, so two loads see the same snapshot: only rows that this
+    snapshot sees count, and those never change, except that compaction replaces files by others with the same rows.
+    """
+
+    def __init__(
+        self, catalog: DuckLakeCatalog, id: int, time: datetime, schema_version: int, options: Options
+    ) -> None:
+        self.id = id
+        self.time = time
+        self.schema_version = schema_version
+        self.options = options
+        self._catalog = catalog
+        self._files: dict[int, TableFiles] = {}
+        self._vectors: dict[int, DeleteVector] = {}
+        self._row_groups: dict[tuple[int, Schema], Sequence[RowGroup]] = {}
+        self._statistics: dict[tuple[int, int], ColumnStatistics] = {}
+        self._partition_values: dict[int, pa.Table] = {}
+
+    def __repr__(self) -> str:
+        return f"<DuckLakeSnapshot {self.id} of {self._catalog.backend.name}>"
+
+    @cached_property
+    def _objects(self) -> Objects:
+        return self._catalog.objects(self)
+
+    def schemas(self) -> Mapping[int, SchemaInfo]:
+        return self._objects.schemas
+
+    def views(self) -> Mapping[int, ViewInfo]:
+        return self._objects.views
+
+    def tables(self) -> Mapping[int, TableInfo]:
+        return self._tables
+
+    @cached_property
+    def _tables(self) -> Mapping[int, TableInfo]:
+        with_options = {
+            id: replace(table, properties=dict(self.options.tables[id]))
+            for id, table in self._objects.tables.items()
+            if id in self.options.tables
+        }
+        return {**self._objects.tables, **with_options}
+
+    def files(self, table: TableInfo) -> pa.Table:
+        return self._table_files(table).files
+
+    def bounds(self, table: TableInfo, files: pa.Table, field_id: int) -> ColumnBounds | None:
+        field = next((field for field in table.schema.fields if field.id == field_id), None)
+        if field is None or not isinstance(field.type, (Scalar, Decimal)):
+            return None
+        key = table.id, field_id
+        if key not in self._statistics:
+            with self._catalog.backend.read() as connection:
+                self._statistics[key] = load_column_statistics(
+                    connection, self._catalog.backend.tables, table.id, field
+                )
+        statistics = self._statistics[key]
+        return column_bounds(statistics, field, files) if statistics.rows.num_rows else None
+
+    def partition_values(self, table: TableInfo, files: pa.Table) -> Mapping[tuple[int, str], PartitionColumn]:
+        if table.partitioning is None:
+            return {}
+        if table.id not in self._partition_values:
+            with self._catalog.backend.read() as connection:
+                self._partition_values[table.id] = load_partition_values(
+                    connection, self._catalog.backend.tables, table.id
+                )
+        return partition_columns(self._partition_values[table.id], table, files)
+
+    def file_groups(self, table: TableInfo, files: pa.Table) -> Sequence[FileGroup]:
+        deleted = np.flatnonzero(files.column("deleted_count").to_numpy())
+        vectors = {
+            int(number): self._vector(table, row) for number, row in zip(deleted, _rows(files, deleted), strict=True)
+        }
+        keys = {
+            int(number): files.column("encryption_key")[int(number)].as_py()
+            for number in np.flatnonzero(files.column("encryption_key").is_valid().to_numpy())
+        }
+        mapping = pc.fill_null(files.column("mapping_id"), -1).to_numpy()
+        return [
+            self._group(
+                table,
+                files.slice(start, end - start),
+                int(mapping[start]),
+                _within(vectors, start, end),
+                _within(keys, start, end),
+            )
+            for start, end in _runs(mapping)
+        ]
+
+    def _group(
+        self,
+        table: TableInfo,
+        files: pa.Table,
+        mapping_id: int,
+        vectors: Mapping[int, DeleteVector],
+        keys: Mapping[int, str],
+    ) -> FileGroup:
+        if mapping_id < 0:
+            return FileGroup(files, vectors, encryption_keys=keys)
+        with self._catalog.backend.read() as connection:
+            fields = load_name_mapping(connection, self._catalog.backend.tables, mapping_id)
+        names = {id: name for id, name, is_partition in fields if not is_partition}
+        folders = {id: name for id, name, is_partition in fields if is_partition}
+        return FileGroup(
+            files,
+            vectors,
+            match=NAME,
+            names=names,
+            constants=_folder_values(files, folders) if folders else None,
+            encryption_keys=keys,
+        )
+
+    def row_groups(self, table: TableInfo) -> Sequence[RowGroup]:
+        key = table.id, table.schema
+        if key not in self._row_groups:
+            backend = self._catalog.backend
+            with backend.read() as connection:
+                inlined = inlined_tables(connection, backend, table.id, self._catalog.inlined_tables)
+                groups = [read_row_group(connection, backend, source, table, self.id) for source in inlined]
+            self._row_groups[key] = [group for group in groups if group is not None]
+        return self._row_groups[key]
+
+    def delete_files(self, table: TableInfo) -> pa.Table:
+        files = self.files(table)
+        files = files.filter(files.column("delete_path").is_valid())
+        names = ("path", "delete_path", "delete_format", "delete_count", "delete_file_size_bytes", "delete_snapshot_id")
+        return files.select(list(names)).rename_columns(
+            ["data_file", "path", "format", "delete_count", "file_size_bytes", "snapshot_id"]
+        )
+
+    def _table_files(self, table: TableInfo) -> TableFiles:
+        found = self._files.get(table.id)
+        if found is None:
+            backend = self._catalog.backend
+            with backend.read() as connection:
+                loaded = load_files(connection, backend, table, self.id)
+            found = self._files[table.id] = self._with_deleted_counts(table, loaded)
+        return found
+
+    def _with_deleted_counts(self, table: TableInfo, loaded: TableFiles) -> TableFiles:
+        """Counts from the catalog where they are exact; the other files' deletes are read and counted."""
+        files = loaded.files
+        inlined = loaded.inlined_deletes.counts(files.column("file_id").to_numpy())
+        counts = pc.fill_null(files.column("delete_count"), 0).to_numpy() + inlined
+        has_deletes = files.column("delete_path").is_valid().to_numpy()
+        later_rows = _above(files, "partial_max", self.id)
+        later_deletes = has_deletes & ~loaded.newest & ~_above(files, "delete_partial_max", -1, self.id)
+        inexact = np.flatnonzero(later_rows | later_deletes | (has_deletes & (inlined > 0)))
+        if len(inexact):
+            self._files[table.id] = loaded
+            counts[inexact] = [len(self._vector(table, row)) for row in _rows(files, inexact)]
+        column = LAKE_FILES.get_field_index("deleted_count")
+        return replace(loaded, files=files.set_column(column, LAKE_FILES.field(column), pa.array(counts, pa.int64())))
+
+    def _vector(self, table: TableInfo, file: Mapping[str, object]) -> DeleteVector:
+        """The rows of a data file (a row of `LAKE_FILES`) that this snapshot does not see."""
+        id = file["file_id"]
+        assert isinstance(id, int)
+        vector = self._vectors.get(id)
+        if vector is None:
+            vector = DeleteVector.of(self._table_files(table).inlined_deletes.positions(id))
+            if file["delete_path"] is not None:
+                vector |= self._catalog.delete_reader.deleted(file, self.id)
+            partial_max = file["partial_max"]
+            if isinstance(partial_max, int) and partial_max > self.id:
+                vector |= self._catalog.delete_reader.later_rows(file, self.id)
+            self._vectors[id] = vector
+        return vector
+
+
+def _rows(files: pa.Table, numbers: npt.NDArray[np.int64]) -> list[dict[str, object]]:
+    rows: list[dict[str, object]] = files.take(pa.array(numbers)).to_pylist()
+    return rows
+
+
+def _above(files: pa.Table, name: str, low: int, high: int | None = None) -> npt.NDArray[np.bool_]:
+    """Where a column is greater than `low` (and at most `high`); NULL is not."""
+    values = files.column(name)
+    inside = pc.greater(values, low)
+    if high is not None:
+        inside = pc.and_(inside, pc.less_equal(values, high))
+    result: npt.NDArray[np.bool_] = pc.fill_null(inside, False).to_numpy()
+    return result
+
+
+def _runs(keys: npt.NDArray[np.int64]) -> list[tuple[int, int]]:
+    """(start, end) of each run of equal keys."""
+    if not len(keys):
+        return []
+    starts = np.flatnonzero(np.r_[True, keys[1:] != keys[:-1]]).tolist()
+    return list(zip(starts, [*starts[1:], len(keys)], strict=True))
+
+
+def _within(by_number: Mapping[int, V], start: int, end: int) -> dict[int, V]:
+    return {number - start: value for number, value in by_number.items() if start <= number < end}
+
+
+def _folder_values(files: pa.Table, folders: Mapping[int, str]) -> pa.Table:
+    """Values that stand in the files' paths as `name=value/`, by field id."""
+    paths = files.column("path").to_pylist()
+    columns = {
+        str(id): pa.array([_folder_value(path, name) for path in paths], pa.string()) for id, name in folders.items()
+    }
+    return pa.table(columns)
+
+
+def _folder_value(path: str, name: str) -> str | None:
+    found = re.search(rf"(?:^|/){re.escape(name)}=([^/]*)/", path)
+    if found is None or found[1] == "__HIVE_DEFAULT_PARTITION__":
+        return None
+    return unquote(found[1])
