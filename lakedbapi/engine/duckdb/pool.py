@@ -58,7 +58,9 @@ class Instance:
 
 def check_alias(name: str) -> None:
     if name.casefold() in _RESERVED:
-        raise ProgrammingError(f"A catalog cannot be attached as {name!r}: the engine uses this name itself. Choose another alias.")
+        raise ProgrammingError(
+            f"A catalog cannot be attached as {name!r}: the engine uses this name itself. Choose another alias."
+        )
 
 
 def acquire(roots: Sequence[str], filesystems: Sequence[fsspec.AbstractFileSystem], allow_external: bool) -> Instance:
@@ -93,11 +95,13 @@ def _directory(root: str) -> str:
     return os.path.realpath(root) + "/"
 
 
-def _connect(directories: tuple[str, ...], filesystems: Sequence[fsspec.AbstractFileSystem], allow_external: bool) -> duckdb.DuckDBPyConnection:
+def _connect(
+    directories: tuple[str, ...], filesystems: Sequence[fsspec.AbstractFileSystem], allow_external: bool
+) -> duckdb.DuckDBPyConnection:
     connection = duckdb.connect(":memory:", config={"python_enable_replacements": False})
     for fs in filesystems:
         connection.register_filesystem(fs)
-    settings = ["SET TimeZone = 'UTC'", "SET allow_persistent_secrets = false", "SET enable_progress_bar = false"]
+    settings = ["SET GLOBAL TimeZone = 'UTC'", "SET allow_persistent_secrets = false", "SET enable_progress_bar = false"]
     if not allow_external:
         settings += [
             "SET autoinstall_known_extensions = false",
