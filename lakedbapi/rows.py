@@ -59,11 +59,9 @@ def to_rows(batch: pa.RecordBatch, columns: Sequence[Converter]) -> list[Row]:
 def converter(arrow_type: pa.DataType, sql_type: str = "") -> Converter:
     """How arrays of `arrow_type` become Python values. The SQL type tells what Arrow does not: UUID, HUGEINT."""
     if isinstance(arrow_type, pa.BaseExtensionType):
-        stored = converter(arrow_type.storage_type, sql_type or _vendor_type(arrow_type))
-        return lambda array: stored(array.storage)
+        return _of_storage(converter(arrow_type.storage_type, sql_type or _vendor_type(arrow_type)))
     if pa.types.is_dictionary(arrow_type):
-        decoded = converter(arrow_type.value_type, sql_type)
-        return lambda array: decoded(array.dictionary_decode())
+        return _of_dictionary(converter(arrow_type.value_type, sql_type))
     for matches, convert in (*_BY_SQL_TYPE.get(type_name(sql_type), ()), *_BY_ARROW_TYPE):
         if matches(arrow_type):
             return convert
@@ -75,6 +73,14 @@ def _vendor_type(arrow_type: Any) -> str:
     if arrow_type.extension_name == "arrow.uuid":
         return "UUID"
     return str(getattr(arrow_type, "type_name", "")).upper().replace("TIME_TZ", "TIMETZ")
+
+
+def _of_storage(convert: Converter) -> Converter:
+    return lambda array: convert(array.storage)
+
+
+def _of_dictionary(convert: Converter) -> Converter:
+    return lambda array: convert(array.dictionary_decode())
 
 
 def _plain(array: pa.Array) -> list[Any]:

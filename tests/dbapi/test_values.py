@@ -167,3 +167,9 @@ def test_other_python_types_are_taken_as_what_they_stand_for(cursor: Cursor) -> 
     moment = dt.datetime(2026, 1, 1, 2, tzinfo=plus_two)
     cursor.execute("INSERT INTO t VALUES (?, ?, ?, ?)", (bytearray(b"x"), memoryview(b"y"), moment, Colour.RED))
     assert cursor.execute("SELECT * FROM t").fetchone() == (b"x", b"y", moment, "red")
+
+
+def test_the_machines_time_zone_plays_no_part(cursor: Cursor) -> None:
+    assert cursor.execute("SELECT current_setting('TimeZone')").fetchone() == ("UTC",)
+    assert value_of(cursor, "TIMESTAMPTZ '2026-07-01 12:00:00'") == dt.datetime(2026, 7, 1, 12, tzinfo=UTC)
+    assert value_of(cursor, "TIMESTAMPTZ '2026-07-01 12:00:00+00'::DATE::VARCHAR") == "2026-07-01"
