@@ -62,7 +62,7 @@ def converter(arrow_type: pa.DataType, sql_type: str = "") -> Converter:
         return _of_storage(converter(arrow_type.storage_type, sql_type or _vendor_type(arrow_type)))
     if pa.types.is_dictionary(arrow_type):
         return _of_dictionary(converter(arrow_type.value_type, sql_type))
-    for matches, convert in (*_BY_SQL_TYPE.get(type_name(sql_type), ()), *_BY_ARROW_TYPE):
+    for matches, convert in _BY_SQL_TYPE.get(type_name(sql_type), []) + _BY_ARROW_TYPE:
         if matches(arrow_type):
             return convert
     return _nested(arrow_type, sql_type) or _plain
