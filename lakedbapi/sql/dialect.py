@@ -1,9 +1,13 @@
-"""`LakeDialect`: sqlglot's DuckDB dialect where it keeps the meaning of DuckDB's SQL."""
+"""`LakeDialect`: sqlglot's DuckDB dialect, changed where its trees would not keep the meaning of DuckDB's SQL."""
 
 from __future__ import annotations
 
 from sqlglot.dialects.duckdb import DuckDB
 
+_MANGLED = frozenset(("LIST_SORT", "ARRAY_SORT", "LIST_REVERSE_SORT", "ARRAY_REVERSE_SORT", "LOG2", "TRY"))
+"""Functions that some version of sqlglot prints as another one or with arguments missing."""
+
 
 class LakeDialect(DuckDB):
-    pass
+    class Parser(DuckDB.Parser):
+        FUNCTIONS = {name: build for name, build in DuckDB.Parser.FUNCTIONS.items() if name not in _MANGLED}

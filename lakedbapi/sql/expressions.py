@@ -9,12 +9,16 @@ from sqlglot.errors import SqlglotError
 
 from lakedbapi.sql.dialect import LakeDialect
 from lakedbapi.sql.reader import Reader
+from lakedbapi.sql.tokens import scan
 
 _DIALECT = LakeDialect()
+_SOURCE, _PRINTED = "lake_source", "lake_printed"
 
 
 def parse_query(text: str) -> exp.Expression | None:
     """The tree of a query, None when only the engine can parse it."""
+    if _has_factorial(text):
+        return None
     try:
         trees = _DIALECT.parse(text)
     except (SqlglotError, RecursionError):
@@ -22,6 +26,11 @@ def parse_query(text: str) -> exp.Expression | None:
     if len(trees) != 1 or isinstance(trees[0], exp.Command):
         return None
     return cast("exp.Expression | None", trees[0])
+
+
+def _has_factorial(text: str) -> bool:
+    """sqlglot takes the factorial `x!` for NOT."""
+    return "!" in text and any(token.key == "!" for token in scan(text))
 
 
 def expression(reader: Reader) -> exp.Expression:
@@ -34,9 +43,9 @@ def expression(reader: Reader) -> exp.Expression:
     if isinstance(tree, exp.Select) and len(tree.expressions) == 1 and _has_only(tree, "expressions"):
         wrapped = tree.expressions[0]
         if isinstance(wrapped, exp.Paren):
-            return wrapped.this  # type: ignore[no-any-return]
+            return _remember(wrapped.this, text)
         if isinstance(wrapped, (exp.Subquery, exp.Tuple)):
-            return wrapped
+            return _remember(wrapped, f"({text}\n)")
     return exp.Var(this=f"({text}\n)")
 
 
@@ -47,7 +56,7 @@ def projection(reader: Reader) -> exp.Expression:
     text = reader.remaining_text()
     tree = parse_query(f"SELECT {text}")
     if isinstance(tree, exp.Select) and len(tree.expressions) == 1 and _has_only(tree, "expressions"):
-        return tree.expressions[0]  # type: ignore[no-any-return]
+        return _remember(tree.expressions[0], text)
     return exp.Var(this=text)
 
 
@@ -65,10 +74,10 @@ def relation(reader: Reader) -> exp.Expression:
     if tree is not None and source is not None and _has_only(tree, "expressions", "from_", "joins"):
         item, joins = source.this, tree.args.get("joins")
         if not joins:
-            return item  # type: ignore[no-any-return]
+            return _remember(item, text)
         if isinstance(item, (exp.Table, exp.Subquery)) and not item.args.get("joins"):
             item.set("joins", joins)
-            return item
+            return _remember(item, text)
     return exp.Var(this=text)
 
 
@@ -82,7 +91,7 @@ def common_tables(text: str) -> exp.With:
     tree = parse_query(f"{text} SELECT 1")
     ctes = tree.args.get("with_") if tree is not None else None
     if isinstance(ctes, exp.With):
-        return ctes
+        return cast("exp.With", _remember(ctes, text))
     return exp.With(expressions=[exp.Var(this=text[len("with") :])])
 
 
@@ -96,5 +105,13 @@ def has_columns(tree: exp.Expression) -> bool:
 
 
 def render(tree: exp.Expression) -> str:
-    """DuckDB's SQL of a tree."""
-    return tree.sql(dialect=_DIALECT)
+    """DuckDB's SQL of a tree: the text that was parsed as long as nobody has changed the tree."""
+    printed = tree.sql(dialect=_DIALECT, comments=False)
+    return tree.meta[_SOURCE] if tree.meta.get(_PRINTED) == printed else printed
+
+
+def _remember(tree: exp.Expression, text: str) -> exp.Expression:
+    """Keep the text that `tree` was parsed from, so that `render` can give it back."""
+    tree.meta[_SOURCE] = text
+    tree.meta[_PRINTED] = tree.sql(dialect=_DIALECT, comments=False)
+    return tree
