@@ -1,0 +1,90 @@
+"""Rows that a statement touches, as addresses in the target's scan."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+from pyroaring import BitMap64
+
+Positions = npt.NDArray[np.int64]
+
+_POSITION_BITS = 40
+"""A part has fewer rows than 2^40 and a scan fewer parts than 2^23, so an address fits in one int64."""
+
+
+@dataclass(frozen=True)
+class Addresses:
+    """Arrays of one length: part number, and position in the part."""
+
+    part: Positions
+    position: Positions
+
+    @classmethod
+    def of(cls, rows: pa.Table) -> Addresses:
+        """From the first two columns of `rows`."""
+        return cls(rows.column(0).to_numpy(), rows.column(1).to_numpy())
+
+    @classmethod
+    def joined(cls, pieces: Sequence[Addresses]) -> Addresses:
+        nothing = np.empty(0, np.int64)
+        return cls(
+            np.concatenate([nothing, *(piece.part for piece in pieces)]),
+            np.concatenate([nothing, *(piece.position for piece in pieces)]),
+        )
+
+    @property
+    def keys(self) -> Positions:
+        """One number an address, in the order of addresses."""
+        return (self.part << _POSITION_BITS) | self.position
+
+    def __len__(self) -> int:
+        return len(self.part)
+
+    def take(self, rows: npt.NDArray[np.int64]) -> Addresses:
+        return Addresses(self.part[rows], self.position[rows])
+
+
+class Repeats:
+    """Finds addresses that come more than once in a stream, and whether they come with the same fingerprint."""
+
+    def __init__(self) -> None:
+        self._seen = BitMap64()
+        self._kept: list[tuple[Positions, npt.NDArray[np.uint64]]] = []
+        self._repeated: list[tuple[Positions, npt.NDArray[np.uint64]]] = []
+
+    def first(self, keys: Positions, fingerprints: npt.NDArray[np.uint64]) -> npt.NDArray[np.int64]:
+        """Indexes of those `keys` that come for the first time, ascending."""
+        _, first = np.unique(keys, return_index=True)
+        first.sort()
+        known = BitMap64(keys) & self._seen
+        if known:
+            first = first[~np.isin(keys[first], np.fromiter(known, np.int64, len(known)))]
+        self._seen |= BitMap64(keys)
+        self._kept.append((keys[first], fingerprints[first]))
+        if len(first) < len(keys):
+            rest = np.ones(len(keys), np.bool_)
+            rest[first] = False
+            self._repeated.append((keys[rest], fingerprints[rest]))
+        return first
+
+    @property
+    def ambiguous(self) -> int:
+        """How many addresses came with different fingerprints."""
+        if not self._repeated:
+            return 0
+        keys, fingerprints = (np.concatenate(column) for column in zip(*self._kept, strict=True))
+        order = np.argsort(keys)
+        repeated, others = (np.concatenate(column) for column in zip(*self._repeated, strict=True))
+        firsts = fingerprints[order][np.searchsorted(keys[order], repeated)]
+        return len(np.unique(repeated[firsts != others]))
+
+
+def first_of_each(addresses: Addresses) -> npt.NDArray[np.int64]:
+    """Indexes of the first occurrence of every address, ascending."""
+    _, first = np.unique(addresses.keys, return_index=True)
+    first.sort()
+    return first

@@ -1,0 +1,41 @@
+"""NOT NULL and CHECK: what every new row of a table must satisfy."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from lakedbapi.dml.target import Target
+from lakedbapi.engine.base import ScanRelation
+from lakedbapi.errors import IntegrityError
+from lakedbapi.model.catalog import Constraint
+from lakedbapi.model.scan import RowGroup, Scan
+from lakedbapi.model.sql_types import quote_identifier
+
+
+def verify(target: Target, rows: pa.Table) -> None:
+    """IntegrityError unless `rows` (all columns of the table, in Arrow's form) satisfy the constraints of `target`."""
+    for field, column in zip(target.fields, rows.columns, strict=True):
+        if not field.nullable and column.null_count:
+            raise IntegrityError(
+                f"NULL in column {target.table.name}.{field.name}, which is NOT NULL "
+                f"({column.null_count} of {rows.num_rows} new rows); give a value, or drop the constraint"
+            )
+    checks = [c for c in target.table.constraints if c.kind == "check" and c.expression]
+    if checks and rows.num_rows:
+        _verify_checks(target, rows, checks)
+
+
+def _verify_checks(target: Target, rows: pa.Table, checks: list[Constraint]) -> None:
+    """A CHECK is violated where it is FALSE; NULL passes."""
+    violated = ", ".join(f"count(*) FILTER (WHERE ({check.expression}) IS FALSE)" for check in checks)
+    name = "_lake_checked"
+    sql = f"SELECT {violated} FROM {target.path_of(name)} AS {quote_identifier(target.table.name)}"
+    relation = ScanRelation(Scan(target.table.schema, rows=(RowGroup("checked", rows),)))
+    counts = target.context.engine.fetch(target.query(sql, {target.relation_name(name): relation}))
+    for check, count in zip(checks, counts.columns, strict=True):
+        if count[0].as_py():
+            named = f" {check.name!r}" if check.name else ""
+            raise IntegrityError(
+                f"CHECK constraint{named} of {target.table.name} is violated: {check.expression} "
+                f"({count[0].as_py()} of {rows.num_rows} new rows); change the values, or drop the constraint"
+            )

@@ -1,0 +1,108 @@
+"""DELETE and TRUNCATE."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from lakedbapi.context import Context, Counted
+from lakedbapi.dml.addresses import Addresses, first_of_each
+from lakedbapi.dml.arrow_rows import typed
+from lakedbapi.dml.new_rows import NewRows
+from lakedbapi.dml.returning import Returning, evaluate
+from lakedbapi.dml.sources import aliases, from_clause, named, with_clause
+from lakedbapi.dml.strategy import settle
+from lakedbapi.dml.target import Target
+from lakedbapi.model.changes import RowChanges
+from lakedbapi.query.prune import Pruning, prune
+from lakedbapi.sql.statements import Delete, Truncate
+from lakedbapi.transaction import Parts
+
+
+def truncate(context: Context, statement: Truncate) -> Counted:
+    target = Target.of(context, statement.target)
+    target.require("TRUNCATE", target.capabilities.row_changes)
+    return _delete_all(target)
+
+
+def delete(context: Context, statement: Delete) -> Counted:
+    """Rows where the condition is TRUE; with USING, where it is TRUE beside at least one row of the other relations."""
+    target = Target.of(context, statement.target, statement.alias)
+    target.require("DELETE FROM", target.capabilities.row_changes)
+    if statement.where is None and not statement.source and not statement.returning:
+        return _delete_all(target)
+    pruning = prune(context, target.contents, statement.where, target.name)
+    whole = whole_files(statement, pruning)
+    rows, parts = _matching(target, statement, pruning.keep & ~whole)
+    addresses = Addresses.of(rows)
+    if statement.source:
+        first = first_of_each(addresses)
+        addresses, rows = addresses.take(first), rows.take(pa.array(first))
+    dropped = int(target.live_counts[whole].sum())
+    count = len(addresses) + dropped
+    returned, types = _returned(target, statement, rows) if statement.returning else (None, ())
+    if count:
+        new_rows = NewRows(target)
+        changes = drop_files(target, target.contents.delete(parts, addresses.part, addresses.position), whole)
+        target.stage(new_rows.onto(settle(target, changes, new_rows)), read=True)
+    return Counted(count, returned, types, deleted=count)
+
+
+def whole_files(statement: Delete, pruning: Pruning) -> npt.NDArray[np.bool_]:
+    """The files that go unread: statistics prove the condition for all of their rows, and nobody asks for the rows."""
+    if statement.source or statement.returning:
+        return np.zeros(len(pruning.keep), np.bool_)
+    return pruning.all_match
+
+
+def drop_files(target: Target, changes: RowChanges, whole: npt.NDArray[np.bool_]) -> RowChanges:
+    """`changes` without the committed files of `target` where `whole` is true."""
+    ids = frozenset(target.contents.files.column("file_id").to_numpy()[whole].tolist())
+    if not ids:
+        return changes
+    return replace(
+        changes,
+        removed=changes.removed | ids,
+        deleted={file: vector for file, vector in changes.deleted.items() if file not in ids},
+    )
+
+
+def _delete_all(target: Target) -> Counted:
+    count = target.contents.count()
+    if count:
+        target.stage(target.contents.delete_all(), read=True)
+    return Counted(count, deleted=count)
+
+
+def _matching(target: Target, statement: Delete, keep: npt.NDArray[np.bool_]) -> tuple[pa.Table, Parts]:
+    """Address, and with RETURNING all columns and the rows of the other relations, of every match."""
+    scan, parts = target.contents.scan(keep)
+    columns = [target.column(target.part), target.column(target.position)]
+    if statement.returning:
+        columns += [f"{target.column(f.name)} AS {f'_lake_c{i}'}" for i, f in enumerate(target.fields)]
+        columns += _returning(statement).source_columns
+    sql = f"{with_clause(statement.ctes)}SELECT {', '.join(columns)}{from_clause(target.from_item, statement.source)}"
+    if statement.where is not None:
+        sql += f" WHERE ({target.render(statement.where)})"
+    identifiers = named(statement.identifiers, [statement.where], statement.ctes, statement.source)
+    query = target.query(sql, target.scan_relation(scan), identifiers, statement.specials)
+    return target.context.engine.fetch(query), parts
+
+
+def _returned(target: Target, statement: Delete, rows: pa.Table) -> tuple[pa.Table, tuple[str, ...]]:
+    width = len(target.fields)
+    old = typed(rows.select(range(2, 2 + width)), target.table.schema)
+    return evaluate(target, _returning(statement), old, rows.columns[2 + width :])
+
+
+def _returning(statement: Delete) -> Returning:
+    return Returning(
+        statement.returning,
+        aliases(statement.source),
+        named(statement.identifiers, statement.returning, statement.ctes),
+        statement.specials,
+        with_clause(statement.ctes),
+    )

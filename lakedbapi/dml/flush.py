@@ -1,0 +1,35 @@
+"""The last step before a commit: rows that were held in memory become data files."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from lakedbapi.dml.staged import combined
+from lakedbapi.dml.writing import write_staged
+from lakedbapi.engine.base import Engine
+from lakedbapi.model.catalog import TableInfo
+from lakedbapi.model.changes import Changes, RowChanges, StagedFile
+from lakedbapi.transaction import CatalogView, Transaction
+
+
+def flush(engine: Engine, transaction: Transaction, alias: str) -> Changes:
+    """The staged changes of the catalog, in which only such rows are left that the catalog itself will hold."""
+    view = transaction.view(alias)
+    rows = {}
+    for table_id, changes in view.changes.rows.items():
+        table = view.tables.get(table_id)
+        if table is not None:
+            rows[table_id] = _flushed(engine, transaction, view, table, changes)
+    return replace(view.changes, rows=rows)
+
+
+def _flushed(
+    engine: Engine, transaction: Transaction, view: CatalogView, table: TableInfo, changes: RowChanges
+) -> RowChanges:
+    """Entirely new rows and versions of old ones go to different files, since only the latter have row ids to embed."""
+    kinds = [[part for part in changes.rows if (part.row_ids is None) is fresh] for fresh in (True, False)]
+    staged = [combined(parts) for parts in kinds if parts]
+    if not staged or view.catalog.keeps_rows(table, sum(part.rows.num_rows for part in staged)):
+        return replace(changes, rows=tuple(staged))
+    written = [file for part in staged for file in write_staged(engine, transaction, view, table, part)]
+    return replace(changes, rows=(), files=(*changes.files, *map(StagedFile, written)))

@@ -1,0 +1,92 @@
+"""INSERT: VALUES, a query or Arrow data become new rows of the target."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pyarrow as pa
+
+from lakedbapi.context import Context, Counted
+from lakedbapi.dml.conflict import upsert
+from lakedbapi.dml.new_rows import NewRows
+from lakedbapi.dml.returning import Returning, evaluate
+from lakedbapi.dml.row_source import RowSource, of_arrow, of_query, of_statement
+from lakedbapi.dml.sources import named, with_clause
+from lakedbapi.dml.target import Target
+from lakedbapi.engine.base import Query
+from lakedbapi.model.catalog import TableInfo
+from lakedbapi.sql.statements import Insert
+
+
+def insert(context: Context, statement: Insert) -> Counted:
+    """The rows keep the order of the source. Columns that are not given get their default, or NULL."""
+    target = Target.of(context, statement.target, statement.alias)
+    target.require("INSERT INTO", target.capabilities.inserts)
+    return insert_rows(target, statement, of_statement(target, statement))
+
+
+def insert_rows(target: Target, statement: Insert, source: RowSource) -> Counted:
+    """`statement` with the rows of `source`."""
+    new_rows = NewRows(target)
+    if statement.on_conflict is not None:
+        return upsert(target, statement, new_rows.proposed(_fetch(target, source)), new_rows)
+    if not statement.returning:
+        return Counted(count := _add(target, new_rows, source), inserted=count)
+    rows = new_rows.complete(_fetch(target, source))
+    new_rows.add(rows)
+    returned, types = evaluate(target, returning_of(statement), rows)
+    _stage(target, new_rows, rows.num_rows)
+    return Counted(rows.num_rows, returned, types, inserted=rows.num_rows)
+
+
+def append(context: Context, alias: str, table: TableInfo, source: Query | pa.Table | pa.RecordBatchReader) -> int:
+    """Append rows to a table, streaming; returns their number.
+
+    A query gives all columns in order; Arrow data is matched by column name, and columns that it lacks get their default.
+    """
+    target = Target.of_table(context, alias, table)
+    target.require("INSERT INTO", target.capabilities.inserts)
+    rows = of_query(target, source) if isinstance(source, Query) else of_arrow(target, source)
+    return _add(target, NewRows(target), rows)
+
+
+def returning_of(statement: Insert) -> Returning:
+    return Returning(
+        statement.returning,
+        identifiers=named(statement.identifiers, statement.returning, statement.ctes),
+        specials=statement.specials,
+        ctes=with_clause(statement.ctes),
+    )
+
+
+def _add(target: Target, new_rows: NewRows, source: RowSource) -> int:
+    if source.small:
+        rows = new_rows.complete(_fetch(target, source))
+        new_rows.add(rows)
+        count = int(rows.num_rows)
+    else:
+        with source.running():
+            count = new_rows.add_stream(_stream(target, source))
+    _stage(target, new_rows, count)
+    return count
+
+
+def _stage(target: Target, new_rows: NewRows, count: int) -> None:
+    if count:
+        target.stage(new_rows.onto(target.contents.rows), new_rows.identities, read=False)
+
+
+def _fetch(target: Target, source: RowSource) -> pa.Table:
+    with source.running():
+        rows = target.context.engine.fetch(source.query)
+    source.check(rows.num_columns)
+    return rows
+
+
+def _stream(target: Target, source: RowSource) -> Iterator[pa.RecordBatch]:
+    result = target.context.engine.query(source.query)
+    try:
+        source.check(len(result.columns))
+        yield from result.reader()
+    finally:
+        result.close()

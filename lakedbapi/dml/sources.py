@@ -1,0 +1,47 @@
+"""The other relations of a statement: the items of USING and FROM."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from sqlglot import exp
+
+from lakedbapi.sql.expressions import render
+
+
+def with_clause(ctes: exp.With | None) -> str:
+    """`WITH … ` or nothing."""
+    return "" if ctes is None else f"{render(ctes)} "
+
+
+def from_clause(first: str, others: Sequence[exp.Expression]) -> str:
+    """FROM with the target and the statement's other relations."""
+    return " FROM " + ", ".join([first, *map(render, others)])
+
+
+def aliases(items: Iterable[exp.Expression]) -> tuple[str, ...]:
+    """The names by which the columns of FROM items, and of what is joined to them, can be qualified."""
+    return tuple(name for item in items for name in _aliases(item) if name)
+
+
+def _aliases(item: exp.Expression) -> Iterator[str]:
+    if isinstance(item, (exp.Table, exp.Subquery, exp.Values, exp.UDTF, exp.Lateral)):
+        yield item.alias_or_name
+    for join in item.args.get("joins") or ():
+        yield from _aliases(join.this)
+
+
+def named(
+    identifiers: frozenset[str],
+    expressions: Iterable[exp.Expression | None],
+    ctes: exp.With | None,
+    sources: Sequence[exp.Expression] = (),
+) -> frozenset[str]:
+    """The identifiers that can mean relations: none at all when no expression has a subquery, which saves looking for them."""
+    if sources or ctes is not None or any(e is not None and _has_subquery(e) for e in expressions):
+        return identifiers
+    return frozenset()
+
+
+def _has_subquery(expression: exp.Expression) -> bool:
+    return isinstance(expression, exp.Var) or expression.find(exp.Query) is not None

@@ -1,0 +1,118 @@
+"""Merge-on-read or copy-on-write: what happens to a data file of which some rows go."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from lakedbapi.dml.arrow_rows import typed
+from lakedbapi.dml.new_rows import NewRows
+from lakedbapi.dml.target import Target
+from lakedbapi.errors import ProgrammingError
+from lakedbapi.model.changes import RowChanges
+from lakedbapi.model.scan import Scan
+from lakedbapi.transaction import Contents
+
+MERGE_ON_READ = "merge-on-read"
+COPY_ON_WRITE = "copy-on-write"
+AUTO = "auto"
+
+DELETED_FRACTION = 0.8
+"""`lake.rewrite_deleted_fraction`: with `auto`, a file that has lost at least this share of its rows may be rewritten."""
+MAX_ROWS = 10_000
+"""`lake.rewrite_max_rows`: with `auto`, a file is rewritten when no more rows than this survive."""
+
+
+@dataclass(frozen=True)
+class Policy:
+    """How a table's files lose rows: the options `lake.write_mode`, `lake.rewrite_deleted_fraction`, `lake.rewrite_max_rows`.
+
+    A delete vector costs little to write, and is conflict-free beside other writers; every later reader pays for it. So `auto`
+    rewrites only what is cheap to rewrite and hardly worth keeping: files that have lost most rows and are small then.
+    """
+
+    mode: str
+    deleted_fraction: float
+    max_rows: int
+    delete_vectors: bool
+
+    @classmethod
+    def of(cls, target: Target) -> Policy:
+        option = target.catalog.option
+        mode = (option("lake.write_mode", target.table) or AUTO).casefold()
+        if mode not in (MERGE_ON_READ, COPY_ON_WRITE, AUTO):
+            raise ProgrammingError(
+                f"lake.write_mode of {target.table.name} is {mode!r}: set it to {MERGE_ON_READ}, {COPY_ON_WRITE} or {AUTO}"
+            )
+        return cls(
+            mode,
+            float(option("lake.rewrite_deleted_fraction", target.table) or DELETED_FRACTION),
+            int(option("lake.rewrite_max_rows", target.table) or MAX_ROWS),
+            target.capabilities.delete_vectors,
+        )
+
+    def rewrites(self, records: npt.NDArray[np.int64], live: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
+        """For files of `records` physical rows of which `live` > 0 are left: whether they are rewritten."""
+        if not self.delete_vectors or self.mode == COPY_ON_WRITE:
+            return np.ones(len(records), np.bool_)
+        if self.mode == MERGE_ON_READ:
+            return np.zeros(len(records), np.bool_)
+        return (live <= self.max_rows) & (records - live >= self.deleted_fraction * records)
+
+    def reason(self, records: int, live: int, rewritten: bool) -> str:
+        """Why a file was, or was not, rewritten."""
+        if not self.delete_vectors:
+            return f"{COPY_ON_WRITE}: the format has no delete vectors"
+        if self.mode != AUTO:
+            return f"{self.mode}: lake.write_mode"
+        word, sign = (COPY_ON_WRITE, "") if rewritten else (MERGE_ON_READ, "not ")
+        return (
+            f"{word}: {records - live:,} of {records:,} rows deleted, {live:,} left; {sign}at least "
+            f"{self.deleted_fraction:.0%} deleted and at most {self.max_rows:,} left"
+        )
+
+
+def settle(target: Target, changes: RowChanges, new_rows: NewRows) -> RowChanges:
+    """`changes` with those files rewritten that `target`'s policy wants to; their surviving rows go to `new_rows`."""
+    before = target.contents.rows.deleted
+    touched = [file for file, vector in changes.deleted.items() if vector is not before.get(file)]
+    if not touched:
+        return changes
+    files = rewritten_files(target, changes, touched)
+    if not len(files):
+        return changes
+    _read_survivors(target, changes, files, new_rows)
+    ids = frozenset(files.tolist())
+    return replace(
+        changes,
+        deleted={file: vector for file, vector in changes.deleted.items() if file not in ids},
+        removed=changes.removed | ids,
+        rewritten=changes.rewritten | ids,
+    )
+
+
+def rewritten_files(target: Target, changes: RowChanges, touched: list[int]) -> npt.NDArray[np.int64]:
+    """Ids of those of the `touched` files that are to be rewritten."""
+    files = Contents(target.table, target.view.snapshot, changes).files
+    files = files.filter(pa.array(np.isin(files.column("file_id").to_numpy(), touched)))
+    ids = files.column("file_id").to_numpy()
+    records = files.column("record_count").to_numpy()
+    newly = np.array([len(changes.deleted[file]) for file in ids.tolist()], np.int64)
+    live = records - files.column("deleted_count").to_numpy() - newly
+    rewritten: npt.NDArray[np.int64] = ids[Policy.of(target).rewrites(records, live)]
+    return rewritten
+
+
+def _read_survivors(target: Target, changes: RowChanges, files: npt.NDArray[np.int64], new_rows: NewRows) -> None:
+    committed = Contents(target.table, target.view.snapshot, replace(changes, rows=(), files=()))
+    scan, _ = committed.scan(np.isin(committed.files.column("file_id").to_numpy(), files))
+    columns = [target.column(field.name) for field in target.fields] + [target.column(target.row_id)]
+    sql = f"SELECT {', '.join(columns)} FROM {target.from_item}"
+    query = target.query(sql, target.scan_relation(Scan(scan.schema, scan.files)))
+    for batch in target.context.engine.query(query).reader():
+        rows = pa.Table.from_batches([batch])
+        row_ids = rows.column(len(target.fields))
+        new_rows.add(typed(rows.remove_column(len(target.fields)), target.table.schema), row_ids)

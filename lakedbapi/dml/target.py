@@ -1,0 +1,173 @@
+"""The table that a statement changes, as its engine queries name it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+from sqlglot import exp
+
+from lakedbapi.context import Context
+from lakedbapi.engine.base import PART, POSITION, ROW_ID, Query, Relation, RelationName, ScanRelation
+from lakedbapi.errors import NotSupportedError
+from lakedbapi.formats.base import Capabilities, Catalog
+from lakedbapi.model.catalog import SchemaInfo, TableInfo
+from lakedbapi.model.changes import RowChanges
+from lakedbapi.model.scan import Scan
+from lakedbapi.model.sql_types import quote_identifier
+from lakedbapi.model.types import Field
+from lakedbapi.query.names import resolve_table
+from lakedbapi.query.relations import relations
+from lakedbapi.sql.expressions import render
+from lakedbapi.sql.statements import Name, Special
+from lakedbapi.transaction import CatalogView, Contents
+
+HIDDEN = "_lake_target"
+"""The name under which the target's rows stand in a query: the table's own name keeps meaning the table in subqueries."""
+
+
+@dataclass(frozen=True)
+class Target:
+    """`name` is what the statement calls the table: its alias, else its name; `aliased` tells which."""
+
+    context: Context
+    catalog_alias: str
+    view: CatalogView
+    schema: SchemaInfo
+    table: TableInfo
+    name: str
+    aliased: bool
+
+    @classmethod
+    def of(cls, context: Context, name: Name, alias: str | None = None) -> Target:
+        """ProgrammingError when there is no such table."""
+        found = resolve_table(context, name)
+        return cls(
+            context, found.alias, found.view, found.schema, found.table, alias or found.table.name, alias is not None
+        )
+
+    @classmethod
+    def of_table(cls, context: Context, catalog_alias: str, table: TableInfo) -> Target:
+        view = context.transaction.view(catalog_alias)
+        return cls(context, catalog_alias, view, view.schemas[table.schema_id], table, table.name, False)
+
+    @cached_property
+    def contents(self) -> Contents:
+        return self.view.contents(self.table)
+
+    @cached_property
+    def live_counts(self) -> npt.NDArray[np.int64]:
+        """The rows that are left in each file of `contents.files`."""
+        files = self.contents.files
+        live: npt.NDArray[np.int64] = files.column("record_count").to_numpy() - files.column("deleted_count").to_numpy()
+        staged = self.contents.rows.deleted
+        if staged:
+            counts = [len(staged.get(file, ())) for file in files.column("file_id").to_pylist()]
+            live = live - np.array(counts, np.int64)
+        return live
+
+    @property
+    def catalog(self) -> Catalog:
+        return self.view.catalog
+
+    @property
+    def capabilities(self) -> Capabilities:
+        return self.catalog.capabilities
+
+    @property
+    def fields(self) -> tuple[Field, ...]:
+        return self.table.schema.fields
+
+    @cached_property
+    def part(self) -> str:
+        """The hidden column with the part number of each row."""
+        return self._unused("_lake_part")
+
+    @cached_property
+    def position(self) -> str:
+        return self._unused("_lake_position")
+
+    @cached_property
+    def row_id(self) -> str:
+        return self._unused("_lake_row_id")
+
+    @property
+    def qualified_name(self) -> str:
+        """`catalog.schema.table`, for messages."""
+        return f"{self.catalog_alias}.{self.schema.name}.{self.table.name}"
+
+    @cached_property
+    def from_item(self) -> str:
+        """The target in a FROM clause, under the name that the statement gives it."""
+        return f"{self.path_of(HIDDEN)} AS {quote_identifier(self.name)}"
+
+    def column(self, name: str) -> str:
+        """SQL for a column of the target."""
+        return f"{quote_identifier(self.name)}.{quote_identifier(name)}"
+
+    def scan_relation(self, scan: Scan) -> dict[RelationName, Relation]:
+        """What `from_item` reads, with the address and row id of every row in hidden columns."""
+        extra = {PART: self.part, POSITION: self.position, ROW_ID: self.row_id}
+        return {self.relation_name(HIDDEN): ScanRelation(scan, extra)}
+
+    def relation_name(self, name: str) -> RelationName:
+        return RelationName(self.catalog_alias, self.schema.name, name)
+
+    def path_of(self, name: str) -> str:
+        """SQL for the name of a relation beside the target."""
+        return ".".join(quote_identifier(part) for part in self.relation_name(name))
+
+    def query(
+        self,
+        sql: str,
+        hidden: Mapping[RelationName, Relation],
+        identifiers: frozenset[str] = frozenset(),
+        specials: tuple[Special, ...] = (),
+    ) -> Query:
+        """`sql` with the statement's parameters and search path, over `hidden` relations and those that `identifiers` can name."""
+        context = self.context
+        others = relations(context, identifiers, specials) if identifiers or specials else {}
+        return Query(sql, {**others, **hidden}, context.parameters, context.search_path)
+
+    def render(self, expression: exp.Expression) -> str:
+        """SQL of an expression of the statement, in which `schema.table.column` of the target has become `table.column`."""
+        if self.aliased or not any(column.args.get("db") for column in expression.find_all(exp.Column)):
+            return render(expression)
+        return render(expression.transform(self._unqualified))
+
+    def stage(self, rows: RowChanges, identities: Mapping[str, int] | None = None, *, read: bool) -> None:
+        """Stage what the statement did to the table. `read` = it chose rows by reading them."""
+        changes = self.context.transaction.changes(self.catalog_alias)
+        marks = {(self.table.id, column): mark for column, mark in (identities or {}).items()}
+        staged = replace(
+            changes,
+            rows={**changes.rows, self.table.id: rows},
+            identities={**changes.identities, **marks} if marks else changes.identities,
+            read=changes.read | {self.table.id} if read else changes.read,
+        )
+        self.context.transaction.stage(self.catalog_alias, staged)
+
+    def require(self, verb: str, capable: bool) -> None:
+        """NotSupportedError when the format cannot do `verb`."""
+        if not capable:
+            raise NotSupportedError(
+                f"{verb} {self.qualified_name}: tables of format {self.catalog.format!r} can only be read here; "
+                "write to a catalog of another format, such as ducklake"
+            )
+
+    def _unqualified(self, node: exp.Expression) -> exp.Expression:
+        if not isinstance(node, exp.Column) or not node.args.get("db"):
+            return node
+        parts = [node.text("catalog"), node.text("db"), node.text("table")]
+        own = [self.catalog_alias, self.schema.name, self.table.name]
+        if any(part and part.casefold() != name.casefold() for part, name in zip(parts, own, strict=True)):
+            return node
+        return exp.Column(this=node.this.copy(), table=node.args["table"].copy())
+
+    def _unused(self, name: str) -> str:
+        while self.table.schema.get(name) is not None:
+            name += "_"
+        return name

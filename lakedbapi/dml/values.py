@@ -1,0 +1,98 @@
+"""SQL for the column values of new rows: casts, defaults, assignments to columns and to fields of structs."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Mapping, Sequence
+
+from sqlglot import exp
+
+from lakedbapi.dml.target import Target
+from lakedbapi.errors import ProgrammingError
+from lakedbapi.model.catalog import TableInfo
+from lakedbapi.model.sql_types import quote_identifier, sql_type
+from lakedbapi.model.types import Field, Struct
+from lakedbapi.sql.statements import Assignment
+
+Render = Callable[[exp.Expression], str]
+"""From an expression of the statement to SQL."""
+
+
+def cast(sql: str, field: Field) -> str:
+    return f"CAST({sql} AS {sql_type(field.type)})"
+
+
+def default(field: Field) -> str:
+    """The value of a column that a new row does not give. NULL stands for the next identity value."""
+    return cast("NULL" if field.default is None or field.identity else f"({field.default})", field)
+
+
+def field_named(table: TableInfo, name: str) -> Field:
+    """ProgrammingError when the table has no such column."""
+    field = table.schema.get(name)
+    if field is None:
+        near = difflib.get_close_matches(name.casefold(), [n.casefold() for n in table.schema.names], n=3)
+        hint = f"; did you mean {' or '.join(near)}?" if near else ""
+        raise ProgrammingError(f"table {table.name} has no column {name!r}{hint}")
+    return field
+
+
+def fields_named(table: TableInfo, names: Sequence[str]) -> tuple[Field, ...]:
+    """The columns of a column list, each at most once."""
+    fields = tuple(field_named(table, name) for name in names)
+    for i, field in enumerate(fields):
+        if field in fields[:i]:
+            raise ProgrammingError(f"column {field.name!r} of table {table.name} is given twice")
+    return fields
+
+
+def assigned(target: Target, assignments: Sequence[Assignment], render: Render) -> dict[str, str]:
+    """SQL for the new value of every column that `assignments` change, by column name. It may read the target's row."""
+    paths: dict[str, dict[tuple[str, ...], Assignment]] = {}
+    for assignment in assignments:
+        column, path = _column_and_path(target, assignment.column)
+        given = paths.setdefault(column.name, {})
+        if any(path[: len(other)] == other or other[: len(path)] == path for other in given):
+            raise ProgrammingError(f"{'.'.join(assignment.column)} of table {target.table.name} is assigned twice")
+        given[path] = assignment
+    return {
+        name: _new_value(field_named(target.table, name), target.column(name), given, (), render)
+        for name, given in paths.items()
+    }
+
+
+def _column_and_path(target: Target, names: tuple[str, ...]) -> tuple[Field, tuple[str, ...]]:
+    """The column and the casefolded path of struct fields in it; the target's name may stand before the column."""
+    if len(names) > 1 and names[0].casefold() == target.name.casefold() and target.table.schema.get(names[0]) is None:
+        names = names[1:]
+    field = field_named(target.table, names[0])
+    inner = field
+    for name in names[1:]:
+        inner = _member(target, inner, name, names)
+    return field, tuple(name.casefold() for name in names[1:])
+
+
+def _member(target: Target, field: Field, name: str, path: tuple[str, ...]) -> Field:
+    members = field.type.fields if isinstance(field.type, Struct) else ()
+    found = next((member for member in members if member.name.casefold() == name.casefold()), None)
+    if found is None:
+        raise ProgrammingError(f"{'.'.join(path)}: {target.table.name}.{field.name} is no struct with a field {name!r}")
+    return found
+
+
+def _new_value(
+    field: Field, old: str, given: Mapping[tuple[str, ...], Assignment], path: tuple[str, ...], render: Render
+) -> str:
+    """The value of `field`, which lies at `path` of its column and was `old`."""
+    assignment = given.get(path)
+    if assignment is not None:
+        return default(field) if assignment.value is None else cast(f"({render(assignment.value)})", field)
+    if not any(other[: len(path)] == path for other in given):
+        return old
+    assert isinstance(field.type, Struct)
+    members = (
+        f"{quote_identifier(member.name)} := "
+        + _new_value(member, f"({old}).{quote_identifier(member.name)}", given, (*path, member.name.casefold()), render)
+        for member in field.type.fields
+    )
+    return cast(f"struct_pack({', '.join(members)})", field)

@@ -1,0 +1,75 @@
+"""How the data files of a table are written, from the options of its catalog."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from lakedbapi.engine.base import Engine, WriteOptions
+from lakedbapi.formats.base import Catalog
+from lakedbapi.model.catalog import SchemaInfo, SortField, TableInfo
+from lakedbapi.model.changes import StagedRows, WrittenFile
+from lakedbapi.transaction import CatalogView, Transaction
+
+ROW_ID_COLUMN = "_lake_row_id"
+
+_SIZE_UNITS = {"": 1, "b": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9, "kib": 2**10, "mib": 2**20, "gib": 2**30}
+
+
+def write_rows(
+    engine: Engine,
+    transaction: Transaction,
+    view: CatalogView,
+    table: TableInfo,
+    rows: pa.Table | pa.RecordBatchReader,
+    *,
+    row_ids: bool,
+) -> tuple[WrittenFile, ...]:
+    """Write rows (the table's columns, with `row_ids` followed by `ROW_ID_COLUMN`), known to the transaction from then on."""
+    options = write_options(view.catalog, view.schemas[table.schema_id], table)
+    written = engine.write(rows, table.schema, options, row_ids=row_ids)
+    transaction.written.update(file.path for file in written)
+    return written
+
+
+def write_staged(
+    engine: Engine, transaction: Transaction, view: CatalogView, table: TableInfo, staged: StagedRows
+) -> tuple[WrittenFile, ...]:
+    """Write rows that were held in memory."""
+    if staged.row_ids is None:
+        return write_rows(engine, transaction, view, table, staged.rows, row_ids=False)
+    rows = staged.rows.append_column(pa.field(ROW_ID_COLUMN, pa.int64()), staged.row_ids)
+    return write_rows(engine, transaction, view, table, rows, row_ids=True)
+
+
+def write_options(catalog: Catalog, schema: SchemaInfo, table: TableInfo) -> WriteOptions:
+    """The options are `parquet_compression`, `parquet_version`, `target_file_size` and so on, of the table or its catalog."""
+
+    def option(name: str) -> str | None:
+        return catalog.option(name, table)
+
+    defaults = WriteOptions(directory="")
+    return WriteOptions(
+        directory=catalog.data_directory(table, schema),
+        compression=option("parquet_compression") or defaults.compression,
+        compression_level=_size(option("parquet_compression_level")),
+        row_group_size=_size(option("parquet_row_group_size")),
+        row_group_size_bytes=_size(option("parquet_row_group_size_bytes")),
+        parquet_version=option("parquet_version"),
+        target_file_size=_size(option("target_file_size")),
+        hive_layout=(option("hive_file_pattern") or "true").casefold() != "false",
+        sort_by=tuple(_ordering(term) for term in table.sorting),
+        partitioning=table.partitioning,
+    )
+
+
+def _ordering(term: SortField) -> str:
+    return f"{term.expression} {'DESC' if term.descending else 'ASC'} NULLS {'FIRST' if term.nulls_first else 'LAST'}"
+
+
+def _size(text: str | None) -> int | None:
+    """`512MB`, `64 KiB`, `1000` as a number; None for none."""
+    if text is None:
+        return None
+    number = text.strip().rstrip("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ ")
+    unit = text.strip()[len(number) :].strip().casefold()
+    return int(float(number) * _SIZE_UNITS[unit])
