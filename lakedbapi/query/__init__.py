@@ -1,1 +1,40 @@
 """SELECT: what names mean, which files have to be read, and the tables that describe a lake."""
+
+from lakedbapi.query.calls import call_as_select
+from lakedbapi.query.constants import constant, evaluate
+from lakedbapi.query.explain import explain, scan_lines
+from lakedbapi.query.filters import Filter
+from lakedbapi.query.names import (
+    resolve_catalog,
+    resolve_relation,
+    resolve_schema,
+    resolve_schema_path,
+    resolve_table,
+    resolve_view,
+)
+from lakedbapi.query.plan import nullability, plan
+from lakedbapi.query.prune import Pruning, prune
+from lakedbapi.query.relations import relations
+from lakedbapi.query.show import describe, show
+
+__all__ = [
+    "Filter",
+    "Pruning",
+    "call_as_select",
+    "constant",
+    "describe",
+    "evaluate",
+    "explain",
+    "nullability",
+    "plan",
+    "prune",
+    "relations",
+    "resolve_catalog",
+    "resolve_relation",
+    "resolve_schema",
+    "resolve_schema_path",
+    "resolve_table",
+    "resolve_view",
+    "scan_lines",
+    "show",
+]

@@ -106,7 +106,7 @@ def schema_place(context: Context, name: Name) -> tuple[str, CatalogView, str]:
     """(alias, catalog, schema name) of the possibly new schema `schema` or `catalog.schema`."""
     if len(name.parts) > 2:
         raise ProgrammingError(f"{name} names no schema: write schema or catalog.schema")
-    alias = context.search_path[0] if len(name.parts) == 1 else _catalog(context, name.parts[0])
+    alias = context.search_path[0] if len(name.parts) == 1 else resolve_catalog(context, name.parts[0])
     return alias, catalog_view(context, alias), name.last
 
 
@@ -127,11 +127,37 @@ def catalog_alias(context: Context, name: str) -> str | None:
     return next((alias for alias in catalogs if alias.casefold() == folded), None)
 
 
+def resolve_catalog(context: Context, name: str) -> str:
+    """The alias of the attached catalog `name`; ProgrammingError when there is none."""
+    alias = catalog_alias(context, name)
+    if alias is None:
+        raise ProgrammingError(f"catalog {name!r} is not attached (attached: {_attached(context)}); ATTACH it first")
+    return alias
+
+
+def resolve_schema_path(context: Context, name: Name) -> tuple[str, str]:
+    """The (catalog, schema) that `USE name` means: a schema of the current catalog, else a catalog, or both parts."""
+    if len(name.parts) == 1:
+        current = context.search_path[0]
+        schema = (
+            context.transaction.view(current).schema(name.last) if current in context.transaction.catalogs else None
+        )
+        if schema is not None:
+            return current, schema.name
+        alias = catalog_alias(context, name.last)
+        if alias is not None:
+            return alias, DEFAULT_SCHEMA
+        raise ProgrammingError(
+            f"there is no schema {name} in {current}, and no catalog {name} (attached: {_attached(context)})"
+        )
+    found = resolve_schema(context, name)
+    return found.alias, found.schema.name
+
+
 def catalog_view(context: Context, alias: str) -> CatalogView:
     """The attached catalog `alias` at the point that the statement reads."""
     if alias not in context.transaction.catalogs:
-        attached = ", ".join(sorted(context.transaction.catalogs)) or "none"
-        raise ProgrammingError(f"catalog {alias!r} is not attached (attached: {attached}); ATTACH it first")
+        raise ProgrammingError(f"catalog {alias!r} is not attached (attached: {_attached(context)}); ATTACH it first")
     return context.transaction.view(alias, context.as_of)
 
 
@@ -156,7 +182,7 @@ def _places(context: Context, name: Name) -> list[ResolvedSchema]:
         if alias is not None:
             candidates.append((alias, DEFAULT_SCHEMA))
     elif len(parts) == 3:
-        candidates = [(_catalog(context, parts[0]), parts[1])]
+        candidates = [(resolve_catalog(context, parts[0]), parts[1])]
     else:
         raise ProgrammingError(f"{name} has too many parts: write catalog.schema.name")
     places = []
@@ -170,14 +196,6 @@ def _places(context: Context, name: Name) -> list[ResolvedSchema]:
     return places
 
 
-def _catalog(context: Context, name: str) -> str:
-    alias = catalog_alias(context, name)
-    if alias is None:
-        attached = ", ".join(sorted(context.transaction.catalogs)) or "none"
-        raise ProgrammingError(f"catalog {name!r} is not attached (attached: {attached}); ATTACH it first")
-    return alias
-
-
 def _unknown(context: Context, kind: str, name: Name) -> ProgrammingError:
     places = _places(context, name)
     if not places and len(name.parts) > 1:
@@ -186,6 +204,10 @@ def _unknown(context: Context, kind: str, name: Name) -> ProgrammingError:
     names += [view.name for place in places for view in place.view.views.values()]
     where = "" if context.as_of is None else " at the point in time that is read"
     return ProgrammingError(f"{kind} {name} does not exist{where}{_near(name.last, names)}")
+
+
+def _attached(context: Context) -> str:
+    return ", ".join(sorted(context.transaction.catalogs)) or "none"
 
 
 def _near(name: str, names: Iterable[str]) -> str:

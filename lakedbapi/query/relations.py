@@ -1,22 +1,29 @@
-"""From the identifiers of a text to the relations that they can mean, and from a SELECT to an engine query."""
+"""From the identifiers of a text to the relations that they can mean."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from sqlglot import exp
 
+from lakedbapi import sql
 from lakedbapi.context import Context
-from lakedbapi.engine.base import Query, Relation, RelationName
-from lakedbapi.sql.statements import Select, Special
-
-
-class Filter(NamedTuple):
-    """A condition that holds for every row which a query uses of a table, which it calls `alias`."""
-
-    alias: str
-    predicate: exp.Expression
+from lakedbapi.engine.base import Query, Relation, RelationName, ScanRelation, View
+from lakedbapi.errors import Error, NotSupportedError, ProgrammingError
+from lakedbapi.model.catalog import CATALOG_PLACEHOLDER, AsOf, SchemaInfo, TableInfo, ViewInfo
+from lakedbapi.model.scan import Scan
+from lakedbapi.model.sql_types import quote_identifier
+from lakedbapi.query.filters import Filter
+from lakedbapi.query.functions import lake_function, reveals
+from lakedbapi.query.hidden import HIDDEN_COLUMNS
+from lakedbapi.query.information_schema import information_schema
+from lakedbapi.query.names import DEFAULT_SCHEMA, ResolvedTable, resolve_relation
+from lakedbapi.query.prune import prune
+from lakedbapi.query.travel import point_of
+from lakedbapi.sql import render
+from lakedbapi.sql.statements import Function, InformationSchema, Select, Special, Travel
+from lakedbapi.transaction import CatalogView
 
 
 def relations(
@@ -25,15 +32,225 @@ def relations(
     specials: Sequence[Special],
     *,
     predicates: Mapping[str, Filter] | None = None,
+    hidden: Mapping[str, frozenset[str]] | None = None,
 ) -> dict[RelationName, Relation]:
     """Every table, view, registered Arrow object and special relation that a text with these identifiers can name.
 
     Names are (catalog alias, schema, name) in the catalog's own case; specials are found in the schema of the search
-    path. `predicates` (by casefolded table name) limit the data files that a table's scan reads.
+    path. `predicates` (by casefolded table name) limit the data files that a table's scan reads; `hidden` names the
+    hidden columns (`query.hidden`) that it has.
     """
-    raise NotImplementedError
+    collector = _Collector(context, predicates or {}, hidden or {})
+    collector.collect(identifiers, specials, _Place(*context.search_path, context.as_of))
+    collector.add_registered(identifiers)
+    return collector.found
 
 
-def plan(context: Context, select: Select) -> Query:
-    """The engine query of a SELECT: its text, everything that it names, the parameters."""
-    raise NotImplementedError
+def columns_of(context: Context, specials: Sequence[Special], name: str) -> frozenset[str] | None:
+    """The casefolded columns of the tables that a text can call `name` (casefolded, the last part); None = no table."""
+    if any(s.name == name and isinstance(s.relation, Function) and reveals(s.relation) for s in specials):
+        return frozenset()
+    found: set[str] | None = None
+    for table in _tables_called(context, specials, name):
+        found = (found or set()) | {column.casefold() for column in table.schema.names}
+    return None if found is None else frozenset(found)
+
+
+def _tables_called(context: Context, specials: Sequence[Special], name: str) -> Iterator[TableInfo]:
+    for special in specials:
+        if special.name == name and isinstance(special.relation, Travel):
+            point = point_of(context, special.relation)
+            resolved = resolve_relation(replace(context, as_of=point), special.relation.of)
+            if isinstance(resolved, ResolvedTable):
+                yield resolved.table
+            return
+    for alias in context.transaction.catalogs:
+        view = context.transaction.view(alias, context.as_of)
+        for schema in view.schemas.values():
+            table = view.table(schema.name, name)
+            if table is not None:
+                yield table
+
+
+def without_rows(relations: Mapping[RelationName, Relation]) -> dict[RelationName, Relation]:
+    """The same relations with empty tables: for questions about columns only."""
+    return {
+        name: replace(relation, scan=Scan(relation.scan.schema)) if isinstance(relation, ScanRelation) else relation
+        for name, relation in relations.items()
+    }
+
+
+def view_columns(context: Context, view: CatalogView, schema: SchemaInfo, info: ViewInfo) -> list[tuple[str, str]]:
+    """(name, SQL type) of each column of a view; empty for one that cannot be run, such as one over a dropped table."""
+    parts = (view.alias, schema.name, info.name)
+    text = f"SELECT column_name, column_type FROM (DESCRIBE SELECT * FROM {'.'.join(map(quote_identifier, parts))})"
+    try:
+        found = relations(context, frozenset(part.casefold() for part in parts), ())
+        rows = context.engine.fetch(Query(text, without_rows(found), context.parameters, context.search_path))
+    except Error:
+        return []
+    return list(zip(*(column.to_pylist() for column in rows.columns), strict=True))
+
+
+@dataclass(frozen=True)
+class _Place:
+    """Where the unqualified names of a text are looked up, and when.
+
+    `suffix` is appended to the schema names of the own catalog: it keeps the relations of a view that is read at a
+    point apart from those of the present.
+    """
+
+    alias: str
+    schema: str
+    point: AsOf | None
+    suffix: str = ""
+
+
+@dataclass
+class _Collector:
+    context: Context
+    predicates: Mapping[str, Filter]
+    hidden: Mapping[str, frozenset[str]]
+    found: dict[RelationName, Relation] = field(default_factory=dict)
+    expanding: list[RelationName] = field(default_factory=list)
+
+    def collect(self, identifiers: frozenset[str], specials: Sequence[Special], place: _Place) -> None:
+        for view, schema, suffix in self._schemas(identifiers, place):
+            for identifier in identifiers:
+                table = view.table(schema.name, identifier)
+                if table is not None:
+                    self._add_table(RelationName(view.alias, schema.name + suffix, table.name), view, table)
+                info = view.view(schema.name, identifier)
+                if info is not None:
+                    at = replace(place, alias=view.alias, schema=schema.name, suffix=suffix)
+                    self._add_view(RelationName(view.alias, schema.name + suffix, info.name), info, at)
+        for special in specials:
+            self._add_special(special, place)
+
+    def add_registered(self, identifiers: frozenset[str]) -> None:
+        alias, schema = self.context.search_path
+        taken = {name.name.casefold() for name in self.found if name[:2] == (alias, schema)}
+        for name, data in self.context.registered.items():
+            if name.casefold() not in identifiers:
+                continue
+            if name.casefold() in taken:
+                raise ProgrammingError(
+                    f"{name!r} is both a registered Arrow object and a table or view of {alias}.{schema}: "
+                    "register the object under another name"
+                )
+            self.found[RelationName(alias, schema, name)] = data
+
+    def _schemas(self, identifiers: frozenset[str], place: _Place) -> Iterator[tuple[CatalogView, SchemaInfo, str]]:
+        """The schemas that a text can name tables in, with the suffix that they are registered under."""
+        for alias in self.context.transaction.catalogs:
+            is_named = alias.casefold() in identifiers
+            if alias != place.alias and not is_named:
+                continue
+            is_own = alias == place.alias
+            view = self.context.transaction.view(alias, place.point if is_own else self.context.as_of)
+            for schema in view.schemas.values():
+                name = schema.name.casefold()
+                if (
+                    name in identifiers
+                    or (is_own and name == place.schema.casefold())
+                    or (is_named and name == DEFAULT_SCHEMA)
+                ):
+                    yield view, schema, place.suffix if is_own else ""
+
+    def _add_table(self, name: RelationName, view: CatalogView, table: TableInfo, called: str | None = None) -> None:
+        contents = view.contents(table)
+        key = (called or table.name).casefold()
+        condition = self.predicates.get(key)
+        if self.expanding or condition is None:
+            keep = None
+        else:
+            keep = prune(self.context, contents, condition.predicate, condition.alias).keep
+        used = frozenset() if self.expanding else self.hidden.get(key, frozenset())
+        extra = {HIDDEN_COLUMNS[column]: column for column in sorted(used) if table.schema.get(column) is None}
+        self.found[name] = ScanRelation(contents.scan(keep)[0], extra)
+
+    def _add_view(self, name: RelationName, info: ViewInfo, place: _Place) -> None:
+        if name in self.expanding:
+            raise ProgrammingError(f"view {info.name!r} reads itself; drop it, and create it anew from tables")
+        if name in self.found:
+            return
+        if info.dialect.casefold() != "duckdb":
+            raise NotSupportedError(
+                f"view {info.name!r} is written in the SQL dialect {info.dialect!r}, which cannot be run here; "
+                "create a view with the same meaning in this SQL"
+            )
+        query = _query_of(info, place)
+        self.found[name] = View(query.text, info.column_aliases)
+        self.expanding.append(name)
+        self.collect(query.identifiers, query.specials, place)
+        self.expanding.pop()
+
+    def _add_special(self, special: Special, place: _Place) -> None:
+        relation = special.relation
+        name = RelationName(place.alias, place.schema + place.suffix, special.name)
+        inner = replace(self.context, search_path=(place.alias, place.schema), as_of=place.point)
+        if isinstance(relation, Travel):
+            self._add_travel(name, relation, inner)
+        elif isinstance(relation, Function):
+            shown = frozenset() if self.expanding else self.hidden.get(special.name.casefold(), frozenset())
+            for local, made in lake_function(inner, special.name, relation, shown).items():
+                self.found[name._replace(name=local)] = made
+        else:
+            assert isinstance(relation, InformationSchema)
+            self.found[name] = information_schema(
+                inner,
+                relation.view,
+                relation.catalog,
+                lambda view, schema, info: view_columns(inner, view, schema, info),
+            )
+
+    def _add_travel(self, name: RelationName, travel: Travel, context: Context) -> None:
+        point = point_of(context, travel)
+        resolved = resolve_relation(replace(context, as_of=point), travel.of)
+        if isinstance(resolved, ResolvedTable):
+            self._add_table(name, resolved.view, resolved.table, called=name.name)
+            return
+        place = _Place(resolved.alias, resolved.schema.name, point, f" at {_shown(point)}")
+        target = RelationName(place.alias, place.schema + place.suffix, resolved.info.name)
+        self._add_view(target, resolved.info, place)
+        self.found[name] = View(f"SELECT * FROM {'.'.join(map(quote_identifier, target))}")
+
+
+def _query_of(info: ViewInfo, place: _Place) -> Select:
+    """The query of a view, with the own catalog's name filled in, and with the schemas of the point in time."""
+    query = _parsed(info, info.sql.replace(CATALOG_PLACEHOLDER, quote_identifier(place.alias)))
+    if CATALOG_PLACEHOLDER in info.sql:
+        query = replace(query, identifiers=query.identifiers | {place.alias.casefold()})
+    return _moved(info, query, place) if place.suffix else query
+
+
+def _moved(info: ViewInfo, query: Select, place: _Place) -> Select:
+    """The query with `place.suffix` behind the schemas that it names of the own catalog."""
+    if query.tree is None:
+        raise NotSupportedError(
+            f"view {info.name!r} cannot be read at a point in time, since its query is in SQL that only the engine "
+            "understands; read the tables that it names at that point instead"
+        )
+    tree = query.tree.copy()
+    for table in tree.find_all(exp.Table):
+        if not table.args.get("db"):
+            continue
+        if not table.catalog and table.db.casefold() == place.alias.casefold():
+            table.set("catalog", exp.to_identifier(place.alias, quoted=True))
+            table.set("db", exp.to_identifier(DEFAULT_SCHEMA, quoted=True))
+        if table.catalog.casefold() in ("", place.alias.casefold()):
+            table.set("db", exp.to_identifier(table.db + place.suffix, quoted=True))
+    return replace(query, text=render(tree), tree=tree)
+
+
+def _parsed(info: ViewInfo, text: str) -> Select:
+    statement = sql.parse(text).statement
+    if not isinstance(statement, Select):
+        raise ProgrammingError(f"view {info.name!r} is no query; drop it, and create it anew")
+    return statement
+
+
+def _shown(point: AsOf) -> str:
+    if point.version is not None:
+        return f"version {point.version}"
+    return f"ref {point.ref}" if point.ref is not None else str(point.timestamp)

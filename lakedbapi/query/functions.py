@@ -1,0 +1,322 @@
+"""The table functions that describe a lake."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lakedbapi.context import Context
+from lakedbapi.engine.base import Relation
+from lakedbapi.errors import ProgrammingError
+from lakedbapi.formats.base import Catalog
+from lakedbapi.model.catalog import AsOf, SnapshotInfo, TableInfo
+from lakedbapi.query.change_feed import CHANGES, DELETIONS, INSERTIONS, change_feed
+from lakedbapi.query.constants import evaluate
+from lakedbapi.query.names import ResolvedTable, resolve_catalog, resolve_table
+from lakedbapi.query.travel import instant
+from lakedbapi.sql.statements import Function, Name
+from lakedbapi.transaction import CatalogView
+
+_PREFIX = "ducklake_"
+
+
+@dataclass(frozen=True)
+class _Call:
+    """A call with its arguments computed. `alias` is the catalog; `shown` the hidden columns that the query uses."""
+
+    context: Context
+    text: str
+    alias: str
+    arguments: Mapping[str, Any]
+    special: str
+    shown: frozenset[str]
+
+    @property
+    def catalog(self) -> Catalog:
+        return self.context.transaction.catalogs[self.alias]
+
+    @property
+    def view(self) -> CatalogView:
+        return self.context.transaction.view(self.alias, self.context.as_of)
+
+    @property
+    def table_name(self) -> Name:
+        """The table that the arguments name, looked up in the call's catalog."""
+        table = self.arguments.get("table_name")
+        if not isinstance(table, str):
+            raise ProgrammingError(f"{self.text} needs the table's name as text")
+        parts = tuple(table.split(".")) if "schema" not in self.arguments else (self.arguments["schema"], table)
+        if len(parts) == 1:
+            alias, schema = self.context.search_path
+            parts = (schema if alias == self.alias else "main", *parts)
+        return Name(parts if len(parts) == 3 else (self.alias, *parts))
+
+    def table(self) -> ResolvedTable:
+        return resolve_table(self.context, self.table_name)
+
+    def result(self, columns: Mapping[str, pa.DataType], rows: Sequence[Mapping[str, Any]]) -> dict[str, Relation]:
+        schema = pa.schema([pa.field(name, type) for name, type in columns.items()])
+        return {self.special: pa.Table.from_pylist(list(rows), schema)}
+
+
+def lake_function(
+    context: Context, special: str, function: Function, shown: frozenset[str] = frozenset()
+) -> dict[str, Relation]:
+    """The relation that a call stands for, as `special`, and relations that it reads, by local name."""
+    name = function.of.last.casefold()
+    made = _FUNCTIONS[name.removeprefix(_PREFIX)]
+    values = evaluate(context, [*function.arguments, *(value for _, value in function.named)])
+    positional, named = values[: len(function.arguments)], values[len(function.arguments) :]
+    arguments = {key.casefold(): value for (key, _), value in zip(function.named, named, strict=True)}
+    alias = None
+    if len(function.of.parts) > 1:
+        alias = function.of.parts[0]
+    elif name.startswith(_PREFIX) or made.takes_catalog:
+        alias = arguments.pop("catalog", None) or (positional.pop(0) if positional else None)
+        if alias is None and name.startswith(_PREFIX):
+            raise ProgrammingError(f"{function.of} needs the catalog's name as its first argument")
+    alias = context.search_path[0] if alias is None else str(alias)
+    names = made.full_arguments if name.startswith(_PREFIX) else made.arguments
+    if len(positional) > len(names):
+        raise ProgrammingError(f"{function.of} takes at most {len(names)} arguments: {', '.join(names) or 'none'}")
+    arguments = {**dict(zip(names, positional, strict=False)), **arguments}
+    unknown = sorted(set(arguments) - set(made.arguments) - set(made.full_arguments))
+    if unknown:
+        raise ProgrammingError(f"{function.of} has no argument {unknown[0]!r}; it has: {', '.join(made.arguments)}")
+    return made.run(_Call(context, str(function.of), resolve_catalog(context, alias), arguments, special, shown))
+
+
+_SNAPSHOTS: Mapping[str, pa.DataType] = {
+    "snapshot_id": pa.int64(),
+    "snapshot_time": pa.timestamp("us", tz="UTC"),
+    "schema_version": pa.int64(),
+    "changes": pa.map_(pa.string(), pa.list_(pa.string())),
+    "author": pa.string(),
+    "commit_message": pa.string(),
+    "commit_extra_info": pa.string(),
+}
+
+
+def _snapshots(call: _Call) -> dict[str, Relation]:
+    return call.result(_SNAPSHOTS, [_snapshot(info) for info in call.catalog.history()])
+
+
+def _history(call: _Call) -> dict[str, Relation]:
+    """The snapshots that touched the table, or all."""
+    infos = call.catalog.history()
+    if "table_name" in call.arguments:
+        _, _, schema, table = call.table()
+        touched = {str(table.id), f"{schema.name}.{table.name}"}
+        infos = [info for info in infos if any(not touched.isdisjoint(names) for names in info.changes.values())]
+    return call.result(_SNAPSHOTS, [_snapshot(info) for info in infos])
+
+
+def _snapshot(info: SnapshotInfo) -> dict[str, Any]:
+    return {
+        "snapshot_id": info.id,
+        "snapshot_time": info.time,
+        "schema_version": info.schema_version,
+        "changes": [(kind, list(names)) for kind, names in info.changes.items()],
+        "author": info.author,
+        "commit_message": info.message,
+        "commit_extra_info": info.extra_info,
+    }
+
+
+def _current_snapshot(call: _Call) -> dict[str, Relation]:
+    return call.result({"id": pa.uint64()}, [{"id": call.view.snapshot.id}])
+
+
+def _last_committed_snapshot(call: _Call) -> dict[str, Relation]:
+    return call.result({"id": pa.uint64()}, [{"id": call.catalog.latest().id}])
+
+
+def _files(call: _Call) -> dict[str, Relation]:
+    """The live data files of a table."""
+    _, view, _, table = call.table()
+    files = view.contents(table).files
+    shown = "path record_count deleted_count file_size_bytes row_id_start snapshot_id partition_id file_id".split()
+    return {call.special: files.select(shown)}
+
+
+def _delete_files(call: _Call) -> dict[str, Relation]:
+    _, view, _, table = call.table()
+    return {call.special: view.snapshot.delete_files(table)} if table.id >= 0 else {call.special: _no_delete_files()}
+
+
+def _no_delete_files() -> pa.Table:
+    text, number = pa.string(), pa.int64()
+    return pa.schema(
+        [
+            ("data_file", text),
+            ("path", text),
+            ("format", text),
+            ("delete_count", number),
+            ("file_size_bytes", number),
+            ("snapshot_id", number),
+        ]
+    ).empty_table()
+
+
+def _list_files(call: _Call) -> dict[str, Relation]:
+    """Data files side by side with their delete files, as DuckLake's own function gives them."""
+    arguments = call.arguments
+    point = None
+    if arguments.get("snapshot_version") is not None:
+        point = AsOf(version=int(arguments["snapshot_version"]))
+    elif arguments.get("snapshot_time") is not None:
+        point = AsOf(timestamp=instant(call.context, arguments["snapshot_time"]))
+    _, view, _, table = resolve_table(replace(call.context, as_of=point or call.context.as_of), call.table_name)
+    files = view.contents(table).files
+    deletes = view.snapshot.delete_files(table) if table.id >= 0 else _no_delete_files()
+    number = pc.index_in(files.column("path"), deletes.column("data_file"))
+    count, uint64 = files.num_rows, pa.uint64()
+    return {
+        call.special: pa.table(
+            {
+                "data_file": files.column("path"),
+                "data_file_size_bytes": files.column("file_size_bytes").cast(uint64),
+                "data_file_footer_size": _optional(files, "footer_size", uint64),
+                "data_file_encryption_key": pa.nulls(count, pa.binary()),
+                "delete_file": deletes.column("path").take(number),
+                "delete_file_size_bytes": deletes.column("file_size_bytes").take(number).cast(uint64),
+                "delete_file_footer_size": pa.nulls(count, uint64),
+                "delete_file_encryption_key": pa.nulls(count, pa.binary()),
+            }
+        )
+    }
+
+
+def _optional(table: pa.Table, column: str, type: pa.DataType) -> pa.ChunkedArray | pa.Array:
+    return table.column(column).cast(type) if column in table.column_names else pa.nulls(table.num_rows, type)
+
+
+def _table_info(call: _Call) -> dict[str, Relation]:
+    number = pa.int64()
+    columns = {
+        "table_name": pa.string(),
+        "schema_id": number,
+        "table_id": number,
+        "table_uuid": pa.string(),
+        "file_count": number,
+        "file_size_bytes": number,
+        "delete_file_count": number,
+        "delete_file_size_bytes": number,
+    }
+    return call.result(columns, [_sizes(call.view, table) for table in call.view.tables.values()])
+
+
+def _sizes(view: CatalogView, table: TableInfo) -> dict[str, Any]:
+    files = view.contents(table).files
+    deletes = view.snapshot.delete_files(table) if table.id >= 0 else _no_delete_files()
+    return {
+        "table_name": table.name,
+        "schema_id": table.schema_id,
+        "table_id": table.id,
+        "table_uuid": table.uuid,
+        "file_count": files.num_rows,
+        "file_size_bytes": pc.sum(files.column("file_size_bytes"), min_count=0).as_py(),
+        "delete_file_count": deletes.num_rows,
+        "delete_file_size_bytes": pc.sum(deletes.column("file_size_bytes"), min_count=0).as_py(),
+    }
+
+
+_OPTIONS: Mapping[str, str] = {
+    "created_by": "Tool used to write the DuckLake",
+    "data_path": "Path to data files",
+    "encrypted": "Whether or not to encrypt Parquet files written to the data path",
+    "version": "DuckLake format version",
+    "data_inlining_row_limit": "Greatest number of rows that an insert keeps in the catalog instead of a data file",
+    "target_file_size": "Size in bytes that data files aim at",
+    "parquet_compression": "Compression of data files",
+    "parquet_compression_level": "Level of that compression",
+    "parquet_version": "Version of the Parquet format",
+    "parquet_row_group_size": "Rows in a row group of a data file",
+    "parquet_row_group_size_bytes": "Bytes in a row group of a data file",
+    "hive_file_pattern": "Whether partitions have folders of their own",
+    "require_commit_message": "Whether a commit needs a message",
+    "rewrite_delete_threshold": "Fraction of deleted rows from which a file is rewritten",
+    "delete_older_than": "Age from which unused files are removed",
+    "expire_older_than": "Age from which snapshots expire",
+    "auto_compact": "Whether maintenance may compact the table",
+    "per_thread_output": "Whether each thread writes a file of its own",
+    "sort_on_insert": "Whether new rows are sorted by the table's sort keys",
+    "write_deletion_vectors": "Whether deletes are written as deletion vectors",
+}
+
+
+def _options(call: _Call) -> dict[str, Relation]:
+    columns = dict.fromkeys(("option_name", "description", "value", "scope", "scope_entry"), pa.string())
+    values = {name: call.catalog.option(name) for name in _OPTIONS}
+    return call.result(
+        columns,
+        [
+            {"option_name": name, "description": _OPTIONS[name], "value": value, "scope": "GLOBAL"}
+            for name, value in values.items()
+            if value is not None
+        ],
+    )
+
+
+def _settings(call: _Call) -> dict[str, Relation]:
+    columns = dict.fromkeys(("catalog_type", "extension_version", "data_path"), pa.string())
+    roots = call.catalog.data_roots()
+    row = {
+        "catalog_type": call.catalog.format,
+        "data_path": call.catalog.option("data_path") or next(iter(roots), None),
+    }
+    return call.result(columns, [row])
+
+
+def _changes(kind: str) -> Callable[[_Call], dict[str, Relation]]:
+    def run(call: _Call) -> dict[str, Relation]:
+        missing = [name for name in ("start_snapshot", "end_snapshot") if call.arguments.get(name) is None]
+        if missing:
+            raise ProgrammingError(f"{call.text} needs the table's name, the first and the last snapshot (id or time)")
+        bounds = call.arguments["start_snapshot"], call.arguments["end_snapshot"]
+        return change_feed(call.context, kind, call.catalog, call.table_name, bounds, call.special, call.shown)
+
+    return run
+
+
+@dataclass(frozen=True)
+class _Function:
+    """`arguments` in order; `full_arguments` those of the `ducklake_` form after the catalog.
+
+    `takes_catalog`: the form without prefix may start with the catalog's name too.
+    """
+
+    run: Callable[[_Call], dict[str, Relation]]
+    arguments: tuple[str, ...] = ()
+    full: tuple[str, ...] | None = None
+    takes_catalog: bool = False
+
+    @property
+    def full_arguments(self) -> tuple[str, ...]:
+        return self.arguments if self.full is None else self.full
+
+
+_RANGE = ("table_name", "start_snapshot", "end_snapshot")
+
+_FUNCTIONS: Mapping[str, _Function] = {
+    "snapshots": _Function(_snapshots, takes_catalog=True),
+    "history": _Function(_history, ("table_name",)),
+    "files": _Function(_files, ("table_name",)),
+    "delete_files": _Function(_delete_files, ("table_name",)),
+    "list_files": _Function(_list_files, ("table_name", "schema", "snapshot_version", "snapshot_time")),
+    "table_info": _Function(_table_info),
+    "options": _Function(_options),
+    "settings": _Function(_settings),
+    "current_snapshot": _Function(_current_snapshot),
+    "last_committed_snapshot": _Function(_last_committed_snapshot),
+    **{kind: _Function(_changes(kind), _RANGE, ("schema", *_RANGE)) for kind in (CHANGES, INSERTIONS, DELETIONS)},
+}
+
+
+def reveals(function: Function) -> bool:
+    """Whether the relation has `snapshot_id` and `rowid` as hidden columns."""
+    return function.of.last.casefold().removeprefix(_PREFIX) in (INSERTIONS, DELETIONS)

@@ -1,0 +1,129 @@
+"""Columns that a table has without showing them: `rowid`, `snapshot_id`, `filename`, `file_row_number`.
+
+They can be named in a query, but `*` does not include them. As the engine knows only columns that are shown, a query
+that names one is written anew, with `* EXCLUDE (…)` in place of `*`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+from sqlglot import exp
+
+from lakedbapi.engine.base import FILENAME, POSITION, ROW_ID, ROW_SNAPSHOT
+from lakedbapi.errors import NotSupportedError
+from lakedbapi.query.filters import table_name
+from lakedbapi.sql.expressions import render
+
+HIDDEN_COLUMNS: Mapping[str, str] = {
+    "rowid": ROW_ID,
+    "snapshot_id": ROW_SNAPSHOT,
+    "filename": FILENAME,
+    "file_row_number": POSITION,
+}
+
+
+class Hidden(NamedTuple):
+    """`text` is the query to run; `columns` the hidden columns to define, by casefolded table name."""
+
+    text: str
+    columns: Mapping[str, frozenset[str]]
+
+
+ColumnsOf = Callable[[str], frozenset[str] | None]
+"""The casefolded column names of the table with a casefolded name; None = no table."""
+
+
+def reveal(text: str, tree: exp.Expression | None, identifiers: frozenset[str], columns_of: ColumnsOf) -> Hidden:
+    """The hidden columns that a query uses.
+
+    A hidden column counts as used where a SELECT names it, and a table of its FROM, but none of the columns there has
+    this name. Queries that only the engine can parse have no hidden columns.
+    """
+    if tree is None or identifiers.isdisjoint(HIDDEN_COLUMNS):
+        return Hidden(text, {})
+    used: dict[str, set[str]] = {}
+    for column in tree.find_all(exp.Column):
+        name = column.name.casefold()
+        if name in HIDDEN_COLUMNS:
+            for table in _owners(column, columns_of):
+                used.setdefault(table, set()).add(name)
+    if not used:
+        return Hidden(text, {})
+    return Hidden(_without_stars(text, tree, used), {table: frozenset(names) for table, names in used.items()})
+
+
+def _owners(column: Any, columns_of: ColumnsOf) -> list[str]:
+    """The tables, of the nearest SELECT that has one, whose hidden column `column` is."""
+    name, qualifier = column.name.casefold(), column.table.casefold()
+    select = column.parent_select
+    while select is not None:
+        tables = _sources(select) if isinstance(select, exp.Select) else {}
+        if qualifier:
+            tables = {alias: table for alias, table in tables.items() if alias == qualifier}
+        shown = {table: columns for table in tables.values() if (columns := columns_of(table)) is not None}
+        if any(name in columns for columns in shown.values()):
+            return []
+        if shown:
+            return list(shown)
+        select = select.parent_select
+    return []
+
+
+def _sources(select: Any) -> dict[str, str]:
+    """Table by alias (both casefolded), of a SELECT's FROM and joins."""
+    source = select.args.get("from_")
+    items = [] if source is None else [source.this, *source.this.args.get("joins", [])]
+    items += [join.this for join in select.args.get("joins") or []]
+    tables = [item.this if isinstance(item, exp.Join) else item for item in items]
+    common = _common_tables(select)
+    return {
+        table.alias_or_name.casefold(): table_name(table)
+        for table in tables
+        if isinstance(table, exp.Table) and (table.args.get("db") or table_name(table) not in common)
+    }
+
+
+def _common_tables(select: Any) -> set[str]:
+    """Casefolded names of the common tables that a SELECT can see."""
+    names: set[str] = set()
+    scope = select
+    while scope is not None:
+        ctes = scope.args.get("with_")
+        if ctes is not None:
+            names |= {cte.alias.casefold() for cte in ctes.expressions}
+        scope = scope.parent
+    return names
+
+
+def _without_stars(text: str, tree: exp.Expression, used: Mapping[str, set[str]]) -> str:
+    """The query with `* EXCLUDE (…)` for every `*` that would show hidden columns."""
+    tree = tree.copy()
+    changed = False
+    for select in list(tree.find_all(exp.Select)):
+        sources = _sources(select)
+        hidden = {alias: used[table] for alias, table in sources.items() if table in used}
+        if not hidden:
+            continue
+        if any(join.method == "NATURAL" for join in select.args.get("joins") or []):
+            raise NotSupportedError(
+                "NATURAL JOIN cannot be combined with rowid, snapshot_id, filename or file_row_number: "
+                "write the join's columns as USING (…)"
+            )
+        for item in select.expressions:
+            star, names = _star(item, hidden)
+            if star is not None and names:
+                excluded = star.args.get("except_") or []
+                star.set("except_", [*excluded, *(exp.column(name, quoted=True) for name in sorted(names))])
+                changed = True
+    return render(tree) if changed else text
+
+
+def _star(item: Any, hidden: Mapping[str, set[str]]) -> tuple[Any, set[str]]:
+    """The `*` of a projection, and the hidden columns that it covers."""
+    if isinstance(item, exp.Star):
+        return item, set().union(*hidden.values())
+    if isinstance(item, exp.Column) and isinstance(item.this, exp.Star):
+        return item.this, hidden.get(item.table.casefold(), set())
+    return None, set()

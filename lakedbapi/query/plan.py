@@ -1,0 +1,62 @@
+"""From a SELECT to an engine query."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sqlglot import exp
+
+from lakedbapi.context import Context
+from lakedbapi.engine.base import Query
+from lakedbapi.query.filters import filters, preserved_tables, table_name
+from lakedbapi.query.hidden import reveal
+from lakedbapi.query.relations import columns_of, relations
+from lakedbapi.sql.statements import Select
+
+
+def plan(context: Context, select: Select) -> Query:
+    """The engine query of a SELECT: its text, everything that it names, the parameters."""
+    hidden = reveal(
+        select.text, select.tree, select.identifiers, lambda name: columns_of(context, select.specials, name)
+    )
+    found = relations(
+        context, select.identifiers, select.specials, predicates=filters(select.tree), hidden=hidden.columns
+    )
+    return Query(hidden.text, found, context.parameters, context.search_path)
+
+
+def nullability(context: Context, select: Select) -> tuple[bool | None, ...]:
+    """For each result column whether it can be NULL, None = not known; empty when nothing is known."""
+    tree = select.tree
+    if not isinstance(tree, exp.Select) or tree.args.get("joins") or tree.args.get("with_") or tree.args.get("group"):
+        return ()
+    tables = list(preserved_tables(tree))
+    if len(tables) != 1 or select.specials:
+        return ()
+    nullable = _nullable_columns(context, select, table_name(tables[0]))
+    shown: list[bool | None] = []
+    for item in tree.expressions:
+        if isinstance(item, exp.Star):
+            if any(item.args.values()):
+                return ()
+            shown += nullable.values()
+        else:
+            column = item.unalias()
+            shown.append(nullable.get(column.name.casefold()) if isinstance(column, exp.Column) else None)
+    return tuple(shown) if nullable else ()
+
+
+def _nullable_columns(context: Context, select: Select, name: str) -> dict[str, bool]:
+    """By casefolded column of the one table called `name`; empty when there are several, or none."""
+    alias, schema = context.search_path
+    if alias not in context.transaction.catalogs:
+        return {}
+    table = context.transaction.view(alias, context.as_of).table(schema, name)
+    is_qualified = any(node.args.get("db") for node in _tables(select))
+    if table is None or is_qualified:
+        return {}
+    return {column.name.casefold(): column.nullable for column in table.schema.fields}
+
+
+def _tables(select: Select) -> Sequence[exp.Table]:
+    return [] if select.tree is None else list(select.tree.find_all(exp.Table))
