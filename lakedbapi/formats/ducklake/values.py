@@ -36,7 +36,7 @@ _INSTANT = re.compile(
     r"(?P<bc2> \(BC\))?\s*(?P<zone>Z|[+-]\d\d(?::?\d\d)?(?::?\d\d)?)?"
 )
 _CLOCK = re.compile(r"(?P<sign>-?)(?P<hour>\d+):(?P<minute>\d\d):(?P<second>\d\d)(?:\.(?P<fraction>\d{1,9}))?")
-_INTERVAL_PART = re.compile(r"(-?\d+) (year|mon|month|day)s?\s*")
+_INTERVAL_PART = re.compile(r"(-?\d+) (year|month|mon|day)s?\s*")
 _HEX_ESCAPE = re.compile(rb"\\x([0-9A-Fa-f]{2})")
 
 
@@ -102,8 +102,7 @@ def _evolve_struct(array: pa.Array, old: Struct, new: Struct) -> pa.Array:
 def _parse(array: pa.Array, type: Type) -> pa.Array:
     target = arrow_type(type)
     if isinstance(type, (Struct, List, Map)):
-        parsed = [None if text is None else _or_none(parse_literal, text) for text in array.to_pylist()]
-        return typed_array(parsed, type)
+        return typed_array(array.to_pylist(), type)
     if isinstance(type, Scalar):
         if type.name in _TEXT:
             return array
@@ -242,10 +241,12 @@ _PARSERS: dict[str, Callable[[str], Any]] = {
 
 
 def typed_array(values: Sequence[Any], type: Type) -> pa.Array:
-    """An array of Python values; where a scalar is text, it is parsed.
+    """An array of what a database driver gives for values of `type`; DataError for one that is none.
 
-    Structs are dicts, or sequences of (name, value); lists are sequences, maps dicts or sequences of (key, value).
+    Text is parsed. Else structs are dicts, lists are sequences and maps are dicts.
     """
+    if isinstance(type, (Struct, List, Map)):
+        values = [_opened(value) if isinstance(value, str) else value for value in values]
     if isinstance(type, Struct):
         rows = [None if value is None else dict(value) for value in values]
         children = [
@@ -269,6 +270,13 @@ def typed_array(values: Sequence[Any], type: Type) -> pa.Array:
         items = typed_array([entry[1] for entry in flat], type.value.type)
         return pa.MapArray.from_arrays(_lengths_to_offsets(entries), keys, items, type=arrow_type(type))
     return scalar_array(values, type)
+
+
+def _opened(text: str) -> Any:
+    try:
+        return parse_literal(text)
+    except ValueError as error:
+        raise DataError(f"a value in the catalog cannot be read: {error}") from error
 
 
 def _lengths_to_offsets(values: Sequence[Any]) -> pa.Array:
