@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Iterable
 
 import numpy as np
@@ -21,9 +22,13 @@ class DeleteVector:
     @classmethod
     def of(cls, positions: Iterable[int] | npt.NDArray[np.int64] | pa.Array | pa.ChunkedArray) -> DeleteVector:
         """From positions in any order, duplicates allowed."""
-        if isinstance(positions, (pa.Array, pa.ChunkedArray)):
+        if isinstance(positions, pa.ChunkedArray):
             positions = positions.to_numpy()
-        return cls(BitMap64(positions))
+        elif isinstance(positions, pa.Array):
+            positions = positions.to_numpy(zero_copy_only=False)
+        elif not isinstance(positions, np.ndarray):
+            positions = np.fromiter(positions, dtype=np.int64)
+        return cls(_bitmap(positions))
 
     @property
     def bitmap(self) -> BitMap64:
@@ -56,7 +61,7 @@ class DeleteVector:
 
     def to_numpy(self) -> npt.NDArray[np.int64]:
         """Sorted positions."""
-        return np.fromiter(self._bitmap, dtype=np.int64, count=len(self._bitmap))
+        return np.frombuffer(self._bitmap.to_array(), dtype=np.int64)
 
     def mask(self, length: int) -> npt.NDArray[np.bool_]:
         """Boolean array of `length`, True where a row is deleted."""
@@ -66,3 +71,10 @@ class DeleteVector:
 
     def __repr__(self) -> str:
         return f"DeleteVector({len(self)} positions)"
+
+
+def _bitmap(positions: npt.NDArray[np.int64]) -> BitMap64:
+    """Sorted input is ten times faster to add than random input, and an `array` three times faster than an ndarray."""
+    if len(positions) > 1 and not bool((positions[1:] >= positions[:-1]).all()):
+        positions = np.sort(positions)
+    return BitMap64(array("Q", positions.astype(np.int64, copy=False).tobytes()))

@@ -1,0 +1,149 @@
+"""Positional delete files in Parquet: which rows of one data file are gone (DuckLake, Iceberg v2)."""
+
+from __future__ import annotations
+
+import io
+import threading
+from collections import OrderedDict
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from lakedbapi.errors import DataError
+from lakedbapi.storage.filesystem import Storage
+
+PATH_FIELD = 2147483646
+POSITION_FIELD = 2147483645
+SNAPSHOT_FIELD = 2147483539
+PATH_COLUMN = "file_path"
+POSITION_COLUMN = "pos"
+SNAPSHOT_COLUMN = "_ducklake_internal_snapshot_id"
+
+_CACHE_BYTES = 256 << 20
+_ROW_GROUP = 122_880
+
+Positions = npt.NDArray[np.int64]
+
+
+def write(
+    storage: Storage, path: str, data_file_path: str, positions: Positions, snapshots: Positions | None = None
+) -> tuple[int, int]:
+    """Write strictly increasing `positions`, each with the snapshot that deleted it if `snapshots` is given.
+
+    Returns the size of the file and of its footer (the Thrift part) in bytes.
+    """
+    data = encode(data_file_path, positions, snapshots)
+    storage.write_exclusive(path, data)
+    return len(data), int.from_bytes(data[-8:-4], "little")
+
+
+def encode(data_file_path: str, positions: Positions, snapshots: Positions | None = None) -> bytes:
+    count = len(positions)
+    fields = [_field(PATH_COLUMN, pa.string(), PATH_FIELD), _field(POSITION_COLUMN, pa.int64(), POSITION_FIELD)]
+    paths = pa.DictionaryArray.from_arrays(pa.array(np.zeros(count, dtype=np.int32)), pa.array([data_file_path]))
+    columns: list[pa.Array] = [paths.cast(pa.string()), pa.array(positions, pa.int64())]
+    if snapshots is not None:
+        fields.append(_field(SNAPSHOT_COLUMN, pa.int64(), SNAPSHOT_FIELD))
+        columns.append(pa.array(snapshots, pa.int64()))
+    table = pa.table(columns, schema=pa.schema(fields))
+    sink = io.BytesIO()
+    pq.write_table(table, sink, row_group_size=_ROW_GROUP, compression="snappy", store_schema=False)
+    return sink.getvalue()
+
+
+def read(storage: Storage, path: str) -> tuple[Positions, Positions | None]:
+    """Positions in file order, and the snapshot that deleted each, if the file says so.
+
+    OperationalError when the file cannot be read, DataError when it is no delete file. The arrays are read-only: they are
+    shared through a cache, since the content behind a path never changes.
+    """
+    found = _cache.get(path)
+    if found is None:
+        found = _decode(storage.read_bytes(path), path)
+        _cache.put(path, found)
+    return found.positions, found.snapshots
+
+
+@dataclass(frozen=True)
+class _Deletes:
+    positions: Positions
+    snapshots: Positions | None
+
+    @property
+    def nbytes(self) -> int:
+        return self.positions.nbytes + (0 if self.snapshots is None else self.snapshots.nbytes)
+
+
+def _decode(data: bytes, path: str) -> _Deletes:
+    try:
+        file = pq.ParquetFile(io.BytesIO(data))
+        position = _find(file.schema_arrow, POSITION_FIELD, POSITION_COLUMN)
+        snapshot = _find(file.schema_arrow, SNAPSHOT_FIELD, SNAPSHOT_COLUMN)
+        if position is None:
+            raise _corrupt(path, f"it has no column {POSITION_COLUMN!r} (field id {POSITION_FIELD})")
+        names = [position] if snapshot is None else [position, snapshot]
+        table = file.read(columns=names)
+        return _Deletes(
+            _numbers(table.column(position), path), None if snapshot is None else _numbers(table.column(snapshot), path)
+        )
+    except (pa.ArrowException, OSError) as error:
+        raise _corrupt(path, str(error)) from error
+
+
+def _numbers(column: pa.ChunkedArray, path: str) -> Positions:
+    if column.null_count:
+        raise _corrupt(path, f"a position or snapshot is NULL ({column.null_count} rows)")
+    numbers: Positions = column.cast(pa.int64()).to_numpy()
+    numbers.flags.writeable = False
+    return numbers
+
+
+def _find(schema: pa.Schema, field_id: int, name: str) -> str | None:
+    """The column with the field id, else the one with the name."""
+    for field in schema:
+        if (field.metadata or {}).get(b"PARQUET:field_id") == str(field_id).encode():
+            return str(field.name)
+    return name if name in schema.names else None
+
+
+def _field(name: str, type: pa.DataType, field_id: int) -> pa.Field:
+    return pa.field(name, type, nullable=False, metadata={"PARQUET:field_id": str(field_id)})
+
+
+def _corrupt(path: str, reason: str) -> DataError:
+    return DataError(
+        f"Delete file {path!r} is not readable: {reason}. Without it nobody knows which rows of its data file are deleted;"
+        " restore it from a copy, or read a snapshot from before it was added."
+    )
+
+
+class _Cache:
+    """Least recently used delete files, up to `_CACHE_BYTES` of positions."""
+
+    def __init__(self) -> None:
+        self._entries: OrderedDict[str, _Deletes] = OrderedDict()
+        self._bytes = 0
+        self._lock = threading.Lock()
+
+    def get(self, path: str) -> _Deletes | None:
+        with self._lock:
+            found = self._entries.get(path)
+            if found is not None:
+                self._entries.move_to_end(path)
+            return found
+
+    def put(self, path: str, deletes: _Deletes) -> None:
+        with self._lock:
+            if path in self._entries or deletes.nbytes > _CACHE_BYTES:
+                return
+            self._entries[path] = deletes
+            self._bytes += deletes.nbytes
+            while self._bytes > _CACHE_BYTES:
+                _, evicted = self._entries.popitem(last=False)
+                self._bytes -= evicted.nbytes
+
+
+_cache = _Cache()

@@ -1,0 +1,64 @@
+"""`deletion-vector-v1`: a 64-bit Roaring bitmap in a frame of length, magic and checksum (Iceberg v3, Delta, DuckLake).
+
+4 bytes big-endian      length of magic + bitmaps
+4 bytes                 magic D1 D3 39 64
+8 bytes little-endian   number of 32-bit bitmaps
+for each                key (the positions' high 32 bits, 4 bytes little-endian, ascending), portable Roaring bitmap
+4 bytes big-endian      CRC-32 over magic and bitmaps
+"""
+
+from __future__ import annotations
+
+import struct
+import zlib
+
+from pyroaring import BitMap64
+
+from lakedbapi.errors import DataError
+from lakedbapi.model.delete_vector import DeleteVector
+
+MAGIC = b"\xd1\xd3\x39\x64"
+_FRAME = 12
+"""Bytes around the bitmaps: length, magic, checksum."""
+
+
+def encode(vector: DeleteVector) -> bytes:
+    # The portable 64-bit serialization of CRoaring is this layout exactly.
+    body = MAGIC + _optimized(vector.bitmap).serialize()
+    return struct.pack(">I", len(body)) + body + struct.pack(">I", zlib.crc32(body))
+
+
+def decode(blob: bytes, source: str) -> DeleteVector:
+    """`source` names the blob in errors: DataError when it is not exactly one intact vector."""
+    if len(blob) < _FRAME + 8:
+        raise _corrupt(source, f"it has {len(blob)} bytes, a deletion vector has at least {_FRAME + 8}")
+    (length,) = struct.unpack_from(">I", blob, 0)
+    if length + 8 != len(blob):
+        raise _corrupt(source, f"it has {len(blob)} bytes, but says that it has {length + 8}")
+    body = blob[4 : 4 + length]
+    if body[:4] != MAGIC:
+        raise _corrupt(source, f"it starts with {body[:4].hex()} instead of {MAGIC.hex()}")
+    (checksum,) = struct.unpack_from(">I", blob, 4 + length)
+    if checksum != zlib.crc32(body):
+        raise _corrupt(source, "its checksum does not match")
+    return DeleteVector(_bitmap(body[4:], source))
+
+
+def _bitmap(data: bytes, source: str) -> BitMap64:
+    try:
+        bitmap = BitMap64.deserialize(data)
+    except Exception as error:  # pyroaring raises different classes in different versions
+        raise _corrupt(source, f"its bitmaps cannot be read ({error})") from error
+    if bitmap and bitmap.max() >= 1 << 63:
+        raise _corrupt(source, f"it has the position {bitmap.max()}, which no row can have")
+    return bitmap
+
+
+def _optimized(bitmap: BitMap64) -> BitMap64:
+    copy = bitmap.copy()
+    copy.run_optimize()
+    return copy
+
+
+def _corrupt(source: str, reason: str) -> DataError:
+    return DataError(f"The deletion vector in {source} is corrupt: {reason}. Restore the file from a copy.")

@@ -1,0 +1,106 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from lakedbapi.deletes import parquet
+from lakedbapi.errors import DataError, OperationalError
+from lakedbapi.storage.filesystem import Storage
+
+POSITIONS = np.array([2, 5, 9], dtype=np.int64)
+
+
+@pytest.fixture
+def storage(tmp_path: Path) -> Storage:
+    return Storage.of(str(tmp_path))
+
+
+def test_round_trip_without_snapshots(storage: Storage) -> None:
+    path = storage.join("d.parquet")
+    parquet.write(storage, path, "/data/a.parquet", POSITIONS)
+    positions, snapshots = parquet.read(storage, path)
+    assert positions.tolist() == [2, 5, 9]
+    assert snapshots is None
+
+
+def test_round_trip_with_snapshots(storage: Storage) -> None:
+    path = storage.join("d.parquet")
+    parquet.write(storage, path, "/data/a.parquet", POSITIONS, np.array([3, 4, 4]))
+    _, snapshots = parquet.read(storage, path)
+    assert snapshots is not None
+    assert snapshots.tolist() == [3, 4, 4]
+
+
+def test_columns_have_the_field_ids_of_the_specification(storage: Storage) -> None:
+    path = storage.join("d.parquet")
+    size, footer = parquet.write(storage, path, "/data/a.parquet", POSITIONS, np.array([3, 4, 4]))
+    file = pq.ParquetFile(path)
+    ids = {f.name: int(f.metadata[b"PARQUET:field_id"]) for f in file.schema_arrow}
+    assert ids == {"file_path": 2147483646, "pos": 2147483645, "_ducklake_internal_snapshot_id": 2147483539}
+    assert file.read().column("file_path").to_pylist() == ["/data/a.parquet"] * 3
+    assert size == Path(path).stat().st_size
+    assert footer == file.metadata.serialized_size
+
+
+def test_columns_are_found_by_field_id_whatever_their_names(storage: Storage) -> None:
+    path = storage.join("d.parquet")
+    fields = [
+        pa.field("row", pa.int64()),
+        pa.field("p", pa.int64(), metadata={"PARQUET:field_id": "2147483645"}),
+        pa.field("s", pa.int64(), metadata={"PARQUET:field_id": "2147483539"}),
+    ]
+    pq.write_table(pa.table([[7], [8], [9]], schema=pa.schema(fields)), path)
+    positions, snapshots = parquet.read(storage, path)
+    assert (positions.tolist(), None if snapshots is None else snapshots.tolist()) == ([8], [9])
+
+
+def test_columns_are_found_by_name_without_field_ids(storage: Storage) -> None:
+    path = storage.join("d.parquet")
+    pq.write_table(pa.table({"file_path": ["a"], "pos": [4]}), path)
+    assert parquet.read(storage, path)[0].tolist() == [4]
+
+
+def test_a_second_read_does_not_touch_the_storage(storage: Storage) -> None:
+    path = storage.join("d.parquet")
+    parquet.write(storage, path, "/data/a.parquet", POSITIONS)
+    parquet.read(storage, path)
+    Path(path).unlink()
+    assert parquet.read(storage, path)[0].tolist() == [2, 5, 9]
+
+
+def test_cached_positions_cannot_be_changed(storage: Storage) -> None:
+    path = storage.join("d.parquet")
+    parquet.write(storage, path, "/data/a.parquet", POSITIONS)
+    with pytest.raises(ValueError, match="read-only"):
+        parquet.read(storage, path)[0][0] = 1
+
+
+def test_a_missing_file_is_named(storage: Storage) -> None:
+    with pytest.raises(OperationalError, match=r"gone\.parquet"):
+        parquet.read(storage, storage.join("gone.parquet"))
+
+
+@pytest.mark.parametrize("data", [b"", b"PAR1", b"PAR1" + b"\0" * 100 + b"PAR1"])
+def test_a_corrupt_file_is_named(storage: Storage, data: bytes) -> None:
+    path = storage.join("bad.parquet")
+    Path(path).write_bytes(data)
+    with pytest.raises(DataError, match=r"bad\.parquet"):
+        parquet.read(storage, path)
+
+
+def test_a_file_without_positions_is_refused(storage: Storage) -> None:
+    path = storage.join("bad.parquet")
+    pq.write_table(pa.table({"x": [1]}), path)
+    with pytest.raises(DataError, match="'pos'"):
+        parquet.read(storage, path)
+
+
+def test_a_null_position_is_refused(storage: Storage) -> None:
+    path = storage.join("bad.parquet")
+    pq.write_table(pa.table({"file_path": ["a"], "pos": pa.array([None], pa.int64())}), path)
+    with pytest.raises(DataError, match="NULL"):
+        parquet.read(storage, path)
