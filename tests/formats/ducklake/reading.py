@@ -64,5 +64,6 @@ def assert_same_history(catalog: Catalog, peer: Peer, name: str = "t") -> None:
         snapshot = catalog.as_of(AsOf(version=line.id))
         if name in {table.name for table in snapshot.tables().values()}:
             theirs = peer.rows(as_texts(f"lake.{name} AT (VERSION => {line.id})"))
-            assert texts(catalog, snapshot, name) == theirs, f"version {line.id}"
+            ours = texts(catalog, snapshot, name)
+            assert ours == theirs, f"version {line.id}"
             assert count(snapshot, name) == len(theirs), f"version {line.id}"
