@@ -16,7 +16,7 @@ from lakedbapi.sql.queries import read_query
 from lakedbapi.sql.reader import Reader
 from lakedbapi.sql.references import find_specials
 from lakedbapi.sql.statements import Explain, Parsed, Special, Statement
-from lakedbapi.sql.tokens import Canonical, error_at, scan, split_tokens
+from lakedbapi.sql.tokens import Canonical, check_brackets, error_at, scan, split_tokens
 
 _TRANSACTION_VERBS = words("begin start commit end rollback abort savepoint release")
 _DESCRIBE_VERBS = words("describe desc show summarize")
@@ -46,6 +46,7 @@ def _parse_statement(text: str) -> Parsed:
         raise ProgrammingError("the statement is empty")
     if len(statements) > 1:
         raise error_at(text, statements[1][0].start, "there is more than one statement in the text: use executescript")
+    check_brackets(text, statements[0])
     parameters, splices = find_parameters(text, statements[0])
     plain = Canonical(text, splices)
     tokens = next(split_tokens(scan(plain.text)))

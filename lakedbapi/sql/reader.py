@@ -10,7 +10,6 @@ from lakedbapi.sql.statements import Name
 from lakedbapi.sql.tokens import END, NUMBER, STRING, WORD, Canonical, Token
 
 _CLOSING = {"(": ")", "[": "]", "{": "}", "case": "end"}
-_BRACKETS = frozenset(")]}")
 
 
 class Reader:
@@ -132,8 +131,6 @@ class Reader:
         self.expect("(")
         start = self.position
         self.skip_to(lambda: self.at(")"))
-        if self.done:
-            raise self.error("a parenthesis is never closed", self.tokens[start - 1])
         self.position += 1
         return self.part(start, self.position - 1)
 
@@ -153,9 +150,9 @@ class Reader:
                 expected.append(_CLOSING[key])
             elif expected and key == expected[-1]:
                 expected.pop()
-            elif key in _BRACKETS:
-                raise self.error("a bracket does not match")
             self.position += 1
+        if expected:
+            raise self.error(f"expected {expected[-1].upper()}")
 
     def items(self) -> Iterator[Reader]:
         """The parts between the commas, up to the end."""

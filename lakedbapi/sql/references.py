@@ -82,7 +82,8 @@ def _special_at(reader: Reader) -> Found | None:
         return None
     end = reader.position
     parts = tuple(token.value for token in reader.tokens[start:end:2])
-    if reader.at("(") and _is_lake_function(parts):
+    is_target = start > 0 and reader.tokens[start - 1].key in ("into", "table", "update")
+    if reader.at("(") and not is_target and _is_lake_function(parts):
         return _function(reader, start, parts)
     if len(parts) in (2, 3) and parts[-2].casefold() == "information_schema":
         has_alias = _alias(reader) is not None

@@ -52,7 +52,7 @@ _TOKEN = re.compile(
     | (?P<string>[xXbBnN]?'(?:[^']|'')*')
     | (?P<quoted>"(?:[^"]|"")*" | `(?:[^`]|``)*`)
     | (?P<dollar>\$(?:(?:{_LETTER})(?:{_LETTER}|[0-9])*)?\$)
-    | (?P<parameter>\$(?:{_LETTER}|[0-9])+ | \?[0-9]*)
+    | (?P<parameter>\$[0-9][0-9_]* | \$(?![eExXbBnN]')(?:{_LETTER})(?:{_LETTER}|[0-9])* | \?[0-9_]*)
     | (?P<number>(?:[0-9][0-9_]*(?:\.[0-9_]*)?|\.[0-9][0-9_]*)(?:[eE][+-]?[0-9]+)?)
     | (?P<word>(?:{_LETTER})(?:{_LETTER}|[0-9$])*)
     | (?P<unterminated>['"`])
@@ -138,6 +138,21 @@ def split_tokens(tokens: Iterable[Token]) -> Iterator[list[Token]]:
             part = []
     if part:
         yield part
+
+
+_CLOSING = {"(": ")", "[": "]", "{": "}"}
+
+
+def check_brackets(text: str, tokens: Iterable[Token]) -> None:
+    """ProgrammingError where a bracket does not match, so that no part of a statement can reach out of its place."""
+    opened: list[Token] = []
+    for token in tokens:
+        if token.key in _CLOSING:
+            opened.append(token)
+        elif token.key in _CLOSING.values() and (not opened or token.key != _CLOSING[opened.pop().key]):
+            raise error_at(text, token.start, f"syntax error: nothing opens this {token.key}")
+    if opened:
+        raise error_at(text, opened[-1].start, f"syntax error: this {opened[-1].key} is never closed")
 
 
 @dataclass(frozen=True, slots=True)

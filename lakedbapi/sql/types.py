@@ -7,7 +7,7 @@ from lakedbapi.model.sql_types import SCALAR_SPELLINGS
 from lakedbapi.model.types import Decimal, Field, List, Map, Scalar, Struct, Type
 from lakedbapi.sql.keywords import words
 from lakedbapi.sql.reader import Reader
-from lakedbapi.sql.tokens import NUMBER, Canonical, scan
+from lakedbapi.sql.tokens import NUMBER, Canonical, check_brackets, scan
 
 _ALIASES = {
     "boolean": "bool logical",
@@ -45,7 +45,9 @@ def type_of(text: str) -> Type:
 
     Raises NotSupportedError for a type that no lake format can hold, ProgrammingError for what is no type.
     """
-    reader = Reader(Canonical(text), scan(text))
+    tokens = scan(text)
+    check_brackets(text, tokens)
+    reader = Reader(Canonical(text), tokens)
     type = read_type(reader)
     reader.expect_end()
     return type
