@@ -101,14 +101,14 @@ class Session:
             values = sql.bind(parsed.parameters, parameters)
             return self._run(lambda context: self._dispatch(parsed.statement, context), values, as_of, parsed.statement)
 
-    def execute_many(
-        self, text: str, parameter_sets: Sequence[Parameters], *, as_of: AsOf | None = None
-    ) -> Outcome:
+    def execute_many(self, text: str, parameter_sets: Sequence[Parameters], *, as_of: AsOf | None = None) -> Outcome:
         """Run one DML statement for each parameter set, atomically; `rowcount` is the sum."""
         with self._lock, _naming(text):
             parsed = self._parse(text)
             if not isinstance(parsed.statement, (st.Insert, st.Update, st.Delete, st.Merge)):
-                raise ProgrammingError("executemany takes INSERT, UPDATE, DELETE or MERGE; use execute for anything else")
+                raise ProgrammingError(
+                    "executemany takes INSERT, UPDATE, DELETE or MERGE; use execute for anything else"
+                )
             statement = parsed.statement
             values = [sql.bind(parsed.parameters, parameters) for parameters in parameter_sets]
             return self._run(
@@ -133,7 +133,9 @@ class Session:
         def run(context: Context) -> Outcome:
             _writable(context)
             if mode != "append":
-                create = ddl.create_table_for(target, data.schema, replace=mode == "replace", keep=mode == "create_append")
+                create = ddl.create_table_for(
+                    target, data.schema, replace=mode == "replace", keep=mode == "create_append"
+                )
                 ddl.execute(context, create)
             alias, _, _, table = query.resolve_table(context, target)
             return Outcome(rowcount=dml.append(context, alias, table, data))
@@ -268,7 +270,9 @@ class Session:
                 self.rollback()
         raise AssertionError("unreachable")
 
-    def _atomically(self, run: Callable[[Context], Outcome], values: Mapping[str, object], as_of: AsOf | None) -> Outcome:
+    def _atomically(
+        self, run: Callable[[Context], Outcome], values: Mapping[str, object], as_of: AsOf | None
+    ) -> Outcome:
         context = self.context(values, as_of)
         transaction = context.transaction
         mark, written = transaction.mark(), set(transaction.written)
@@ -356,7 +360,9 @@ class Session:
     def _attached(self, alias: str) -> str:
         found = next((name for name in self._catalogs if name.casefold() == alias.casefold()), None)
         if found is None:
-            raise ProgrammingError(f"no catalog named {alias!r} is attached; attached are: {', '.join(self._catalogs) or 'none'}")
+            raise ProgrammingError(
+                f"no catalog named {alias!r} is attached; attached are: {', '.join(self._catalogs) or 'none'}"
+            )
         return found
 
     def _open_transaction(self) -> Transaction:

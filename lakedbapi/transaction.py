@@ -89,8 +89,12 @@ class Contents:
         rows = [*self.row_groups, *(_staged_row_group(i, staged) for i, staged in enumerate(self.staged_rows))]
         ids.append(np.concatenate([np.arange(len(self.row_groups)), np.arange(len(self.staged_rows))]).astype(np.int64))
         live.append(np.array([group.rows.num_rows - len(group.deletes or ()) for group in rows], np.int64))
-        kinds.append(np.repeat(np.array([ROW_GROUP, STAGED_ROWS], np.int8), [len(self.row_groups), len(self.staged_rows)]))
-        parts = Parts(np.concatenate(kinds), np.concatenate(ids).astype(np.int64), np.concatenate(live).astype(np.int64))
+        kinds.append(
+            np.repeat(np.array([ROW_GROUP, STAGED_ROWS], np.int8), [len(self.row_groups), len(self.staged_rows)])
+        )
+        parts = Parts(
+            np.concatenate(kinds), np.concatenate(ids).astype(np.int64), np.concatenate(live).astype(np.int64)
+        )
         return Scan(self.table.schema, tuple(groups), tuple(rows)), parts
 
     def count(self) -> int:

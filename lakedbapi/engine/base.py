@@ -133,7 +133,9 @@ class Engine(ABC):
         """Run to the end."""
 
     @abstractmethod
-    def write(self, source: Query | pa.Table, schema: Schema, options: WriteOptions, *, row_ids: bool = False) -> tuple[WrittenFile, ...]:
+    def write(
+        self, source: Query | pa.Table, schema: Schema, options: WriteOptions, *, row_ids: bool = False
+    ) -> tuple[WrittenFile, ...]:
         """Write the rows of `source` as data files with the field ids of `schema`, streaming.
 
         With `row_ids` the source's last column is `_lake_row_id`, embedded under `ROW_ID_FIELD`. On failure no file is left.

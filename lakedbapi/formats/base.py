@@ -118,7 +118,9 @@ class Catalog(ABC):
         """An option's value: of the table, else its schema, else the catalog, else the default; None = unset."""
 
     @abstractmethod
-    def set_option(self, name: str, value: str | None, schema: SchemaInfo | None = None, table: TableInfo | None = None) -> None: ...
+    def set_option(
+        self, name: str, value: str | None, schema: SchemaInfo | None = None, table: TableInfo | None = None
+    ) -> None: ...
 
     @abstractmethod
     def number_fields(self, snapshot: Snapshot, table: TableInfo) -> TableInfo:

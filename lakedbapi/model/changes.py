@@ -102,4 +102,6 @@ class Changes:
 
     @property
     def empty(self) -> bool:
-        return not (self.schemas or self.tables or self.views or self.identities or any(not r.empty for r in self.rows.values()))
+        return not (
+            self.schemas or self.tables or self.views or self.identities or any(not r.empty for r in self.rows.values())
+        )
