@@ -133,7 +133,7 @@ class Backend(ABC):
 
     @abstractmethod
     def _lock_for_creation(self, connection: Connection) -> None:
-        """Keep others from making the same tables, as the first statement of a transaction; make the schema for them."""
+        """Keep others from making the same tables, in a new transaction; make the schema for them."""
 
     @contextmanager
     def _read_connection(self) -> Iterator[Connection]:
@@ -166,13 +166,14 @@ class SQLiteBackend(Backend):
     @property
     def engine(self) -> Engine:
         # A pooled connection to a file that was replaced meanwhile would go on reading the old one.
-        key = ("sqlite", str(self.path), self.busy_timeout, _identity(self.path))
-        return _engine(key, self._new_engine)
+        identity = _identity(self.path)
+        if identity is None:
+            return self._new_engine(poolclass=NullPool)
+        key = ("sqlite", str(self.path), self.busy_timeout, identity)
+        return _engine(key, lambda: self._new_engine(poolclass=QueuePool, pool_size=8, max_overflow=-1))
 
-    def _new_engine(self) -> Engine:
-        engine = sqlalchemy.create_engine(
-            "sqlite://", creator=self._connect, poolclass=QueuePool, pool_size=8, max_overflow=-1
-        )
+    def _new_engine(self, **pool: Any) -> Engine:
+        engine = sqlalchemy.create_engine("sqlite://", creator=self._connect, **pool)
         event.listen(engine, "begin", _begin_sqlite)
         return engine
 

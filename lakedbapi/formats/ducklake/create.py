@@ -8,6 +8,7 @@ from importlib.metadata import PackageNotFoundError, version
 
 from sqlalchemy import insert, select
 from sqlalchemy.engine import Connection
+from sqlalchemy.schema import CreateTable
 
 from lakedbapi.errors import ConflictError
 from lakedbapi.formats.ducklake.backend import Backend
@@ -27,7 +28,8 @@ def create_catalog(backend: Backend, data_path: str) -> None:
     try:
         with backend.creation() as connection:
             if not is_initialised(connection, backend):
-                backend.tables.collection.create_all(connection, checkfirst=not backend.transactional_ddl)
+                for table in backend.tables.collection.sorted_tables:
+                    connection.execute(CreateTable(table, if_not_exists=not backend.transactional_ddl))
                 _insert_first_rows(connection, backend, data_path)
     except ConflictError:
         with backend.read() as connection:

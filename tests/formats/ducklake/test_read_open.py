@@ -1,0 +1,262 @@
+"""Opening catalogs: on every backend, new, existing, damaged, of another version, by several at once."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import subprocess
+import sys
+import uuid
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from sqlalchemy import insert, select
+
+from compliance.peers.lakes import Place, on_postgresql
+from compliance.peers.peer import Peer
+from lakedbapi import errors, formats, url
+from lakedbapi.formats.ducklake.catalog import DuckLakeCatalog
+from lakedbapi.formats.ducklake.metadata import format_timestamp
+from tests.formats.ducklake.reading import open_lake
+
+MYSQL = os.environ.get("LAKE_MYSQL", "mysql://root@127.0.0.1:3306")
+
+
+@dataclass(frozen=True)
+class Empty:
+    """Where no catalog is yet."""
+
+    location: str
+    data_path: str
+
+    def open(self, *, create: bool = True, read_only: bool = False, **options: str) -> DuckLakeCatalog:
+        catalog = formats.get("ducklake").open(
+            self.location, {"data_path": self.data_path, **options}, read_only=read_only, create=create
+        )
+        assert isinstance(catalog, DuckLakeCatalog)
+        return catalog
+
+
+@pytest.fixture(params=["sqlite", "postgresql", "mysql", "duckdb"])
+def empty(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Empty]:
+    data = f"{tmp_path}/data/"
+    if request.param == "sqlite":
+        yield Empty(f"sqlite:{tmp_path}/new/catalog.sqlite", data)
+    elif request.param == "duckdb":
+        yield Empty(f"duckdb:{tmp_path}/new/catalog.ducklake", data)
+    elif request.param == "postgresql":
+        with on_postgresql(tmp_path) as place:
+            yield Empty(url.parse(place.url).location, data)
+    else:
+        pymysql = pytest.importorskip("pymysql")
+        name = f"lake_{uuid.uuid4().hex[:12]}"
+        login = url.urlsplit(MYSQL)
+        server = pymysql.connect(
+            host=login.hostname, port=login.port or 3306, user=login.username, password=login.password or ""
+        )
+        with server, server.cursor() as cursor:
+            cursor.execute(f"CREATE DATABASE {name}")
+            try:
+                yield Empty(f"{MYSQL}/{name}", data)
+            finally:
+                cursor.execute(f"DROP DATABASE {name}")
+
+
+def test_a_new_catalog_has_one_snapshot_and_the_schema_main(empty: Empty) -> None:
+    catalog = empty.open()
+    snapshot = catalog.latest()
+    assert snapshot.id == 0
+    assert [schema.name for schema in snapshot.schemas().values()] == ["main"]
+    assert snapshot.tables() == {}
+    (line,) = catalog.history()
+    assert line.changes == {"schemas_created": ("main",)}
+    assert catalog.data_path == empty.data_path
+    catalog.close()
+    assert empty.open(create=False).latest().time == snapshot.time
+
+
+def test_options_are_kept_on_every_backend(empty: Empty) -> None:
+    catalog = empty.open()
+    catalog.set_option("target_file_size", "5000000")
+    assert empty.open().option("target_file_size") == "5000000"
+
+
+def test_a_lost_race_for_a_snapshot_is_a_conflict(empty: Empty) -> None:
+    backend = empty.open().backend
+    with pytest.raises(errors.ConflictError), backend.write() as connection:
+        connection.execute(insert(backend.tables.snapshot).values(snapshot_id=0))
+    with backend.read() as connection:
+        assert connection.execute(select(backend.tables.snapshot.c.snapshot_id)).scalars().all() == [0]
+
+
+def test_writers_wait_for_each_other(empty: Empty) -> None:
+    backend = empty.open().backend
+    snapshot = backend.tables.snapshot
+
+    def add(_: int) -> None:
+        with backend.write() as connection:
+            newest = max(connection.execute(select(snapshot.c.snapshot_id)).scalars())
+            connection.execute(insert(snapshot).values(snapshot_id=newest + 1))
+
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(add, range(20)))
+    with backend.read() as connection:
+        assert sorted(connection.execute(select(snapshot.c.snapshot_id)).scalars()) == list(range(21))
+
+
+def test_a_block_that_fails_writes_nothing(empty: Empty) -> None:
+    backend = empty.open().backend
+
+    def fail() -> None:
+        with backend.write() as connection:
+            connection.execute(insert(backend.tables.snapshot).values(snapshot_id=7))
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        fail()
+    with backend.read() as connection:
+        assert connection.execute(select(backend.tables.snapshot.c.snapshot_id)).scalars().all() == [0]
+
+
+def test_many_can_create_one_catalog_at_once(empty: Empty) -> None:
+    with ThreadPoolExecutor(4) as pool:
+        catalogs = list(pool.map(lambda _: empty.open(), range(4)))
+    assert {catalog.latest().time for catalog in catalogs} == {catalogs[0].latest().time}
+    assert len(catalogs[0].history()) == 1
+
+
+def test_processes_can_create_one_catalog_at_once(tmp_path: Path) -> None:
+    program = (
+        "from lakedbapi import formats; print(formats.get('ducklake').open("
+        f"'sqlite:{tmp_path}/catalog.sqlite', {{}}, read_only=False, create=True).latest().time)"
+    )
+    running = [subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE) for _ in range(3)]
+    outputs = {process.communicate(timeout=60)[0] for process in running}
+    assert [process.returncode for process in running] == [0, 0, 0]
+    assert len(outputs) == 1
+
+
+def test_where_nothing_is_nothing_is_made_unless_asked(empty: Empty, tmp_path: Path) -> None:
+    for options in ({"create": False}, {"read_only": True}):
+        with pytest.raises(errors.ProgrammingError, match="no DuckLake catalog"):
+            empty.open(**options)
+    with pytest.raises(errors.ProgrammingError, match="no DuckLake catalog"):
+        empty.open(create_if_not_exists="false")
+    assert not (tmp_path / "new").exists()
+
+
+@pytest.mark.peer
+def test_duckdb_reads_and_writes_a_catalog_made_here(place: Place, peer: Peer) -> None:
+    catalog = open_lake(place, create=True)
+    peer.attach(place.location, place.data_path)
+    peer.execute("CREATE TABLE t(i int)")
+    peer.execute("INSERT INTO t VALUES (1)")
+    assert peer.value("SELECT sum(i) FROM t") == 1
+    assert [line.id for line in catalog.history()] == [0, 1, 2]
+
+
+@pytest.mark.peer
+def test_a_catalog_made_by_duckdb_has_the_same_tables(tmp_path: Path, peer: Peer) -> None:
+    def tables(file: Path) -> list[tuple[object, ...]]:
+        with sqlite3.connect(file) as connection:
+            return connection.execute(
+                "SELECT t.name, c.cid, c.name, c.type, c.pk FROM sqlite_master t, pragma_table_info(t.name) c "
+                "WHERE t.type = 'table' ORDER BY 1, 2"
+            ).fetchall()
+
+    peer.attach(f"ducklake:sqlite:{tmp_path}/theirs.sqlite", f"{tmp_path}/data/")
+    Empty(f"sqlite:{tmp_path}/ours.sqlite", f"{tmp_path}/data/").open()
+    assert tables(tmp_path / "ours.sqlite") == tables(tmp_path / "theirs.sqlite")
+
+
+def test_another_data_path_is_refused_unless_overridden(tmp_path: Path) -> None:
+    place = Empty(f"sqlite:{tmp_path}/c.sqlite", f"{tmp_path}/data")
+    assert place.open().data_path == f"{tmp_path}/data/"
+    assert place.open(data_path=f"{tmp_path}/data/").data_path == f"{tmp_path}/data/"
+    with pytest.raises(errors.ProgrammingError, match="override_data_path"):
+        place.open(data_path=f"{tmp_path}/moved/")
+    assert place.open(data_path=f"{tmp_path}/moved", override_data_path="true").data_path == f"{tmp_path}/moved/"
+    assert place.open().data_path == f"{tmp_path}/data/"
+
+
+def test_a_file_catalog_has_its_data_beside_it_by_default(tmp_path: Path) -> None:
+    catalog = formats.get("ducklake").open(f"sqlite:{tmp_path}/c.sqlite", {}, read_only=False, create=True)
+    assert catalog.data_roots() == [f"{tmp_path}/c.sqlite.files/"]
+
+
+@pytest.mark.parametrize(
+    ("version", "message"), [("0.3", "AUTOMATIC_MIGRATION"), ("9.9", "9.9 is not known, 1.0 is supported")]
+)
+def test_other_format_versions_are_refused(tmp_path: Path, version: str, message: str) -> None:
+    place = Empty(f"sqlite:{tmp_path}/c.sqlite", f"{tmp_path}/data/")
+    catalog = place.open()
+    with sqlite3.connect(tmp_path / "c.sqlite") as connection:
+        connection.execute("UPDATE ducklake_metadata SET value = ? WHERE key = 'version'", [version])
+    with pytest.raises(errors.NotSupportedError, match=message):
+        place.open()
+    with pytest.raises(errors.NotSupportedError, match=message):
+        catalog.latest()
+
+
+@pytest.mark.parametrize("damage", [b"this is no database at all" * 100, None])
+def test_a_damaged_file_is_named(tmp_path: Path, damage: bytes | None) -> None:
+    place = Empty(f"sqlite:{tmp_path}/c.sqlite", f"{tmp_path}/data/")
+    place.open().close()
+    file = tmp_path / "c.sqlite"
+    file.write_bytes(file.read_bytes()[:5000] if damage is None else damage)
+    with pytest.raises(errors.OperationalError, match=r"c\.sqlite"):
+        place.open().latest().tables()
+
+
+def test_a_server_needs_a_data_path(tmp_path: Path) -> None:
+    with on_postgresql(tmp_path) as place, pytest.raises(errors.ProgrammingError, match="data_path"):
+        formats.get("ducklake").open(url.parse(place.url).location, {}, read_only=False, create=True)
+
+
+def test_a_catalog_can_lie_in_a_database_schema_of_its_own(tmp_path: Path) -> None:
+    with on_postgresql(tmp_path) as place:
+        location = url.parse(place.url).location
+        for name in ("first", "second"):
+            Empty(location, f"{tmp_path}/{name}/").open(metadata_schema=name)
+        assert Empty(location, f"{tmp_path}/second/").open(metadata_schema="second", create=False).latest().id == 0
+
+
+def test_an_unreachable_server_is_an_error_without_the_password() -> None:
+    location = "postgresql://someone:hunter2@127.0.0.1:1/nowhere"
+    with pytest.raises(errors.OperationalError) as caught:
+        Empty(location, "/tmp/data/").open()
+    assert "127.0.0.1:1" in str(caught.value)
+    assert "hunter2" not in f"{caught.value!r} {caught.value} {caught.value.__cause__}"
+
+
+def test_a_duckdb_file_that_another_process_holds_is_named(tmp_path: Path) -> None:
+    place = Empty(f"duckdb:{tmp_path}/c.ducklake", f"{tmp_path}/data/")
+    place.open().close()
+    program = f"import duckdb; con = duckdb.connect('{tmp_path}/c.ducklake'); print('open', flush=True); input()"
+    with subprocess.Popen([sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other:
+        assert other.stdout is not None
+        other.stdout.readline()
+        with pytest.raises(errors.OperationalError, match=r"c\.ducklake.*one process at a time"):
+            place.open().latest()
+        other.kill()
+
+
+def test_a_catalog_that_was_replaced_is_read_anew(tmp_path: Path) -> None:
+    place = Empty(f"sqlite:{tmp_path}/c.sqlite", f"{tmp_path}/data/")
+    catalog = place.open()
+    before = catalog.latest()
+    (tmp_path / "c.sqlite").unlink()
+    place.open()
+    assert catalog.latest().time > before.time
+
+
+def test_times_in_any_spelling_of_sqlite_are_read(tmp_path: Path) -> None:
+    place = Empty(f"sqlite:{tmp_path}/c.sqlite", f"{tmp_path}/data/")
+    catalog = place.open()
+    for spelling in ("2026-11-29 22:08:46.5+00", "2026-11-30 03:38:46.500000+05:30", "2026-11-29T22:08:46.5Z"):
+        with sqlite3.connect(tmp_path / "c.sqlite") as connection:
+            connection.execute("UPDATE ducklake_snapshot SET snapshot_time = ?", [spelling])
+        assert format_timestamp(catalog.latest().time) == "2026-11-29 22:08:46.5+00"
