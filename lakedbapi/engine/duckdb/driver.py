@@ -37,20 +37,11 @@ def stream(cursor: duckdb.DuckDBPyConnection, sql: str, parameters: Mapping[str,
         return Stream(names, types, relation.to_arrow_reader(BATCH_ROWS))
     cursor.execute(sql, dict(parameters)) if parameters else cursor.execute(sql)
     description = cursor.description or []
-    return Stream(tuple(d[0] for d in description), tuple(_type_text(d[1]) for d in description), cursor.fetch_record_batch(BATCH_ROWS))
-
-
-def table(cursor: duckdb.DuckDBPyConnection, sql: str, parameters: Mapping[str, object]) -> tuple[Stream, pa.Table]:
-    """Like `stream`, read to its end with all threads."""
-    if MAJOR >= 2:
-        relation = cursor.sql(sql, params=dict(parameters)) if parameters else cursor.sql(sql)
-        names, types = tuple(relation.columns), tuple(_type_text(t) for t in relation.types)
-        rows = relation.to_arrow_table()
-        return Stream(names, types, rows.schema.empty_table().to_reader()), rows
-    cursor.execute(sql, dict(parameters)) if parameters else cursor.execute(sql)
-    description = cursor.description or []
-    rows = cursor.fetch_arrow_table()
-    return Stream(tuple(d[0] for d in description), tuple(_type_text(d[1]) for d in description), rows.schema.empty_table().to_reader()), rows
+    return Stream(
+        tuple(d[0] for d in description),
+        tuple(_type_text(d[1]) for d in description),
+        cursor.fetch_record_batch(BATCH_ROWS),
+    )
 
 
 def rows(cursor: duckdb.DuckDBPyConnection, sql: str, parameters: Mapping[str, object]) -> list[dict[str, object]]:

@@ -56,11 +56,11 @@ class DuckDBEngine(Engine):
         return result
 
     def fetch(self, query: Query) -> pa.Table:
-        execution = self._open(query.relations, query.search_path)
+        result = self.query(query)
         try:
-            return execution.table(query)
+            return result.reader().read_all()
         finally:
-            execution.close()
+            result.close()
 
     def write(
         self, source: Query | pa.Table, schema: Schema, options: WriteOptions, *, row_ids: bool = False
@@ -122,16 +122,6 @@ class Execution:
             stream.reader.close()
             again = driver.stream(self.cursor, sql, parameters)
             return driver.Stream(stream.names, again.types, again.reader), stream.types
-
-    def table(self, query: Query) -> pa.Table:
-        with errors.mapped():
-            with self._instance.lock:
-                self.prepare()
-                parameters = bind(query.sql, query.parameters) if query.parameters or "$" in query.sql else {}
-            stream, rows = driver.table(self.cursor, query.sql, parameters)
-            if (sql := _as_text(query.sql, stream)) is not None:
-                _, rows = driver.table(self.cursor, sql, parameters)
-            return rows.rename_columns(list(stream.names))
 
     def rows(self, sql: str, parameters: Mapping[str, object]) -> list[dict[str, object]]:
         """Run a statement whose result is a few rows, after `prepare`."""

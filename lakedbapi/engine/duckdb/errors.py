@@ -45,9 +45,13 @@ _CLASSES: tuple[tuple[str, type[errors.DatabaseError]], ...] = (
 )
 
 _CORRUPT = re.compile(
-    r"No magic bytes|too small to be a Parquet file|Parquet|TProtocolException|Snappy|ZSTD|corrupt|decompress|thrift|footer", re.IGNORECASE
+    r"No magic bytes|too small to be a Parquet file|Parquet|TProtocolException|Snappy|ZSTD|corrupt|decompress|thrift|footer",
+    re.IGNORECASE,
 )
-_MISSING = re.compile(r'No files found that match the pattern|No such file|Cannot open file|404|FileNotFound|does not exist on the file', re.I)
+_MISSING = re.compile(
+    r"No files found that match the pattern|No such file|Cannot open file|404|FileNotFound|does not exist on the file",
+    re.I,
+)
 _PATH = re.compile(r"""["']([^"']*\.parquet|[^"']*/[^"']*)["']""")
 # What the views of this engine are made of; a reader did not write it and cannot use it.
 _INTERNAL_LINE = re.compile(r"\n+LINE \d+:.*", re.DOTALL)

@@ -1,8 +1,8 @@
-"""Data files as SELECT text: columns mapped, deleted rows left out."""
+"""Data files as SELECT text: columns mapped to the table's, deleted rows left out."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,23 +10,40 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from lakedbapi.engine.base import FILENAME, PART, POSITION, ROW_ID, ROW_SNAPSHOT
+from lakedbapi.engine.duckdb import deletions
+from lakedbapi.engine.duckdb.footers import FileSchema, file_schemas
+from lakedbapi.engine.duckdb.mapping import Mapped, map_field, needs_footers
+from lakedbapi.engine.duckdb.perfile import PerFile
 from lakedbapi.engine.duckdb.resources import Resources
 from lakedbapi.errors import NotSupportedError
 from lakedbapi.model import scan as model
 from lakedbapi.model.scan import FileGroup
 from lakedbapi.model.sql_types import quote_identifier, quote_literal, sql_type
-from lakedbapi.model.types import Field, Scalar, Schema
+from lakedbapi.model.types import Field, Schema
 
 _VIRTUAL = frozenset({"file_index", "file_row_number", "filename"})
 
 
 @dataclass(frozen=True)
 class Piece:
-    """Files of one group that one `read_parquet` reads: `rows` are their row numbers in the group."""
+    """Files of a group that one `read_parquet` reads.
+
+    `rows` are their row numbers in the group, `schema` is what they have in common where that had to be looked up.
+    """
 
     group: FileGroup
     rows: npt.NDArray[np.int64]
     first_part: int
+    method: str
+    schema: FileSchema | None
+
+    def column(self, name: str) -> pa.Array:
+        """A column of the file list, for the files of the piece."""
+        return self.take(self.group.files.column(name))
+
+    def take(self, values: pa.ChunkedArray | pa.Array) -> pa.Array:
+        taken = values.take(pa.array(self.rows))
+        return taken.combine_chunks() if isinstance(taken, pa.ChunkedArray) else taken
 
 
 def files_sql(
@@ -35,118 +52,93 @@ def files_sql(
     """SELECT statements that together give the live rows of the group."""
     if group.encryption_keys:
         raise NotSupportedError("Data files of this table are encrypted, and reading encrypted files is not supported.")
-    piece = Piece(group, np.arange(group.files.num_rows), first_part)
-    return [_piece_sql(schema, piece, extra, resources)]
+    return [_piece_sql(schema, piece, extra, resources) for piece in _pieces(schema, group, first_part, resources)]
+
+
+def _pieces(schema: Schema, group: FileGroup, first_part: int, resources: Resources) -> Iterator[Piece]:
+    counts = group.files.column("record_count").to_numpy()
+    vectors = [group.deletes.get(row) for row in range(group.files.num_rows)] if group.deletes else []
+    methods = deletions.methods(vectors, counts) if vectors else np.full(len(counts), deletions.NONE)
+    for method in (deletions.NONE, deletions.JOIN, deletions.MASK):
+        rows = np.flatnonzero(methods == method)
+        if len(rows) == 0:
+            continue
+        if not needs_footers(schema, group):
+            yield Piece(group, rows, first_part, method, None)
+            continue
+        for file_schema, same in file_schemas(group.files.column("path"), rows, resources):
+            yield Piece(group, same, first_part, method, file_schema)
 
 
 def _piece_sql(schema: Schema, piece: Piece, extra: Mapping[str, str], resources: Resources) -> str:
-    constants = _FileConstants(piece)
+    per_file = PerFile(resources)
     source = _Source(piece)
-    columns = [f"{_column(f, piece, source, constants)} AS {quote_identifier(f.name)}" for f in schema.fields]
-    columns += [f"{_extra(kind, piece, source, constants)} AS {quote_identifier(name)}" for kind, name in extra.items()]
-    conditions: list[str] = []
+    columns = [f"{_column(f, piece, source, per_file)} AS {quote_identifier(f.name)}" for f in schema.fields]
+    columns += [f"{_extra(kind, piece, source, per_file)} AS {quote_identifier(name)}" for kind, name in extra.items()]
+    vectors = [piece.group.deletes.get(row) for row in piece.rows.tolist()] if piece.method != deletions.NONE else []
+    left_out = deletions.deletions(piece.method, vectors, piece.column("record_count").to_numpy(), resources)
+    conditions = [] if left_out.condition is None else [left_out.condition]
     if piece.group.max_row_snapshot is not None:
         snapshot = source.embedded(model.ROW_SNAPSHOT_FIELD)
         conditions.append(f"({snapshot} IS NULL OR {snapshot} <= {piece.group.max_row_snapshot})")
-    joins = constants.join(resources)
-    if deleted := _deleted_positions(piece):
-        joins += f" ANTI JOIN {resources.register(deleted)} AS _lake_d ON _lake_d.f = file_index AND _lake_d.p = file_row_number"
     where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
-    return f"SELECT {', '.join(columns)} FROM {source.sql(resources)}{joins}{where}"
+    return f"SELECT {', '.join(columns)} FROM {source.sql(resources)}{per_file.join()}{left_out.join}{where}"
 
 
-def _column(field: Field, piece: Piece, source: _Source, constants: _FileConstants) -> str:
-    name = str(field.id)
-    if piece.group.constants is not None and name in piece.group.constants.column_names:
-        return f"CAST({constants.value('k' + name, piece.group.constants.column(name))} AS {sql_type(field.type)})"
+def _column(field: Field, piece: Piece, source: _Source, per_file: PerFile) -> str:
+    constants = piece.group.constants
+    if constants is not None and str(field.id) in constants.column_names:
+        return per_file.value(piece.take(constants.column(str(field.id))), sql_type(field.type))
     return source.column(field)
 
 
-def _extra(kind: str, piece: Piece, source: _Source, constants: _FileConstants) -> str:
-    files = piece.group.files
+def _extra(kind: str, piece: Piece, source: _Source, per_file: PerFile) -> str:
     if kind == PART:
-        if len(piece.rows) == piece.rows[-1] - piece.rows[0] + 1:
+        if piece.rows[-1] - piece.rows[0] == len(piece.rows) - 1:
             return f"CAST(file_index AS BIGINT) + {piece.first_part + int(piece.rows[0])}"
-        return constants.value("part", pa.array(np.arange(files.num_rows, dtype=np.int64) + piece.first_part))
+        return per_file.value(pa.array(piece.rows + piece.first_part), "BIGINT")
     if kind == POSITION:
         return "file_row_number"
     if kind == FILENAME:
         return "filename"
     if kind == ROW_ID:
-        number = f"{constants.value('row_id', files.column('row_id_start'))} + file_row_number"
+        number = f"{per_file.value(piece.column('row_id_start'), 'BIGINT')} + file_row_number"
         embedded = model.ROW_ID_FIELD
     else:
         assert kind == ROW_SNAPSHOT
-        number = constants.value("snapshot", files.column("snapshot_id"))
+        number = per_file.value(piece.column("snapshot_id"), "BIGINT")
         embedded = model.ROW_SNAPSHOT_FIELD
     return f"coalesce({source.embedded(embedded)}, {number})" if piece.group.embedded else f"({number})"
 
 
-class _FileConstants:
-    """Values that are the same in all rows of a file: literals where all files agree, else from a table joined on the file's number."""
-
-    def __init__(self, piece: Piece) -> None:
-        self._rows = piece.rows
-        self._columns: dict[str, pa.Array] = {}
-
-    def value(self, name: str, values: pa.Array | pa.ChunkedArray) -> str:
-        """SQL for the file's value; `values` has one for each file of the group."""
-        if isinstance(values, pa.ChunkedArray):
-            values = values.combine_chunks()
-        values = values.take(pa.array(self._rows))
-        if pa.types.is_int64(values.type) and len(values.unique()) == 1:
-            value = values[0].as_py()
-            return "CAST(NULL AS BIGINT)" if value is None else f"CAST({value} AS BIGINT)"
-        self._columns[name] = values
-        return f"_lake_k.{name}"
-
-    def join(self, resources: Resources) -> str:
-        if not self._columns:
-            return ""
-        index = pa.array(np.arange(len(self._rows), dtype=np.uint64))
-        table = pa.table({"f": index, **self._columns})
-        return f" JOIN {resources.register(table)} AS _lake_k ON _lake_k.f = file_index"
-
-
 class _Source:
-    """The `read_parquet` call: collects the columns that are asked for."""
+    """The `read_parquet` call; it reads the columns that it was asked for."""
 
     def __init__(self, piece: Piece) -> None:
         self._piece = piece
         self._columns: dict[str, str] = {}
 
     def column(self, field: Field) -> str:
-        """SQL for a column of the table as this source gives it."""
-        group = self._piece.group
+        """SQL for a column of the table."""
+        # The own name makes errors and plans readable.
         name = field.name if field.name.casefold() not in _VIRTUAL else f"_lake_{field.id}"
-        read_type, expression = sql_type(field.type), quote_identifier(name)
-        if field.type == Scalar("json"):
-            read_type, expression = "VARCHAR", f"CAST({expression} AS JSON)"
-        key = quote_literal(group.names.get(field.id, field.name)) if group.match == model.NAME else str(field.id)
-        default = "NULL" if field.initial_default is None else quote_literal(field.initial_default)
-        self._columns[key] = f"{{name: {quote_literal(name)}, type: {quote_literal(read_type)}, default_value: {default}}}"
-        return expression
+        mapped = map_field(field, quote_identifier(name), self._piece.group, self._piece.schema)
+        self._add(name, mapped)
+        return mapped.expression
 
     def embedded(self, field_id: int) -> str:
         name = f"_lake_{field_id}"
-        self._columns[str(field_id)] = f"{{name: '{name}', type: 'BIGINT', default_value: NULL}}"
+        self._add(name, Mapped(str(field_id), "BIGINT", None, quote_identifier(name)))
         return quote_identifier(name)
 
+    def _add(self, name: str, mapped: Mapped) -> None:
+        default = "NULL" if mapped.default is None else quote_literal(mapped.default)
+        self._columns[mapped.key] = (
+            f"{{name: {quote_literal(name)}, type: {quote_literal(mapped.read_type)}, default_value: {default}}}"
+        )
+
     def sql(self, resources: Resources) -> str:
-        paths = self._piece.group.files.column("path").take(pa.array(self._piece.rows))
-        # Without any column DuckDB would want to know the files' own ones, which the table may lack.
-        columns = self._columns or {"0": "{name: '_lake_none', type: 'BOOLEAN', default_value: NULL}"}
+        # A schema without columns is not allowed.
+        columns = self._columns or {"0": "{name: '_lake_0', type: 'BOOLEAN', default_value: NULL}"}
         schema = ", ".join(f"{key}: {column}" for key, column in columns.items())
-        return f"read_parquet({resources.paths(paths)}, schema = MAP {{{schema}}})"
-
-
-def _deleted_positions(piece: Piece) -> pa.Table | None:
-    index, positions = [], []
-    for number, row in enumerate(piece.rows.tolist()):
-        if vector := piece.group.deletes.get(row):
-            values = vector.to_numpy()
-            positions.append(values)
-            index.append(np.full(len(values), number, dtype=np.uint64))
-    if not positions:
-        return None
-    return pa.table({"f": np.concatenate(index), "p": np.concatenate(positions)})
+        return f"read_parquet({resources.paths(self._piece.column('path'))}, schema = MAP {{{schema}}})"

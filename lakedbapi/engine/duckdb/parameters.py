@@ -41,7 +41,9 @@ def _parameter_order(name: str) -> tuple[bool, int, str]:
 
 def to_duckdb(value: object, where: str) -> object:
     """`where` names the parameter in errors."""
-    if value is None or isinstance(value, (bool, float, str, bytes, datetime.date, datetime.time, datetime.timedelta, uuid.UUID)):
+    if value is None or isinstance(
+        value, (bool, float, str, bytes, datetime.date, datetime.time, datetime.timedelta, uuid.UUID)
+    ):
         return value.value if isinstance(value, enum.Enum) else value
     if isinstance(value, enum.Enum):
         return to_duckdb(value.value, where)
@@ -79,7 +81,9 @@ def _decimal(value: decimal.Decimal, where: str) -> object:
     digits, exponent = value.as_tuple().digits, value.as_tuple().exponent
     assert isinstance(exponent, int)
     if max(len(digits) + max(exponent, 0), -exponent) > 38:
-        raise DataError(f"Parameter {where}: the decimal {value} has more than 38 digits. Round it, or pass it as a float or text.")
+        raise DataError(
+            f"Parameter {where}: the decimal {value} has more than 38 digits. Round it, or pass it as a float or text."
+        )
     return value
 
 

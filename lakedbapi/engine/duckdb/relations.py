@@ -54,7 +54,11 @@ def _define_views(instance: Instance, cursor: duckdb.DuckDBPyConnection, views: 
 
 
 def _redefine(
-    instance: Instance, cursor: duckdb.DuckDBPyConnection, name: RelationName, select: str, aliases: tuple[str, ...] = ()
+    instance: Instance,
+    cursor: duckdb.DuckDBPyConnection,
+    name: RelationName,
+    select: str,
+    aliases: tuple[str, ...] = (),
 ) -> None:
     columns = f" ({', '.join(quote_identifier(a) for a in aliases)})" if aliases else ""
     text = f"{columns} AS {select}"

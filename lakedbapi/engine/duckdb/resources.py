@@ -1,10 +1,12 @@
-"""Arrow data that views refer to: registered on the cursor of one statement, under names that nothing else has."""
+"""Data that views refer to: Arrow tables and variables on the cursor of one statement, under names that nothing else has."""
 
 from __future__ import annotations
 
 import itertools
+from collections.abc import Sequence
 
 import duckdb
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -14,16 +16,18 @@ from lakedbapi.model.sql_types import quote_literal
 _numbers = itertools.count(1)
 _LITERAL_PATHS = 200
 """Up to here paths stand in the SQL text: parsing them costs 10 us each, against 1 ms once for a variable."""
+_LIST_BYTES = 1 << 20
+"""Size of a list that variables hold: each use of an element copies the whole list while the statement is planned."""
 
 
 class Resources:
     def __init__(self, cursor: duckdb.DuckDBPyConnection) -> None:
-        self._cursor = cursor
+        self.cursor = cursor
 
     def register(self, rows: pa.Table | pa.RecordBatchReader) -> str:
         """The name to select `rows` from."""
         name = f"_lake_{next(_numbers)}"
-        self._cursor.register(name, rows)
+        self.cursor.register(name, rows)
         return name
 
     def paths(self, paths: pa.Array | pa.ChunkedArray) -> str:
@@ -32,5 +36,21 @@ class Resources:
         if len(paths) <= _LITERAL_PATHS:
             return f"[{', '.join(quote_literal(path) for path in escaped.to_pylist())}]"
         name = self.register(pa.table({"path": escaped}))
-        driver.run(self._cursor, f"SET VARIABLE {name} = (SELECT list(path) FROM {name})")
+        driver.run(self.cursor, f"SET VARIABLE {name} = (SELECT list(path) FROM {name})")
         return f"getvariable('{name}')"
+
+    def constants(self, values: pa.Array, type: str) -> Sequence[str]:
+        """SQL for each of `values` as a constant of the SQL type `type`."""
+        per_list = max(1, _LIST_BYTES // max(1, values.nbytes // max(1, len(values))))
+        table = pa.table({"n": np.arange(len(values)), "v": values})
+        source = self.register(table)
+        result: list[str] = []
+        for start in range(0, len(values), per_list):
+            end = min(start + per_list, len(values))
+            name = f"{source}_{start}"
+            driver.run(
+                self.cursor,
+                f"SET VARIABLE {name} = (SELECT list(CAST(v AS {type}) ORDER BY n) FROM {source} WHERE n >= {start} AND n < {end})",
+            )
+            result += [f"getvariable('{name}')[{i + 1}]" for i in range(end - start)]
+        return result

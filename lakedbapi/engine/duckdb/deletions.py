@@ -1,0 +1,114 @@
+"""How deleted rows are left out of a scan. docs/engine.md has the measurements behind the numbers here.
+
+An anti join with the positions costs little when there are few of them, and grows with their number. A bit mask for each file
+costs the same however many rows are deleted. Files without deletes pay for neither.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from lakedbapi.engine.duckdb.perfile import MAX_LEAVES, case_tree
+from lakedbapi.engine.duckdb.resources import Resources
+from lakedbapi.model.delete_vector import DeleteVector
+
+MASK_TOTAL = 10_000
+"""Deleted positions of a scan from which on masks are considered: here the anti join costs as much as the masks do (10 ns a row)."""
+MASK_DENSITY = 0.001
+"""Share of a file's rows that are deleted from which on it gets a mask, rather than more positions for the join."""
+MASK_POSITIONS = 500
+"""Deleted positions of a file below which a mask is not worth its planning (0.3 ms)."""
+BLOCK_ROWS = 1 << 20
+"""Rows of a mask at most. DuckDB copies a constant for each vector of 2048 rows: 128 KB cost 3 ns a row, 1 MB cost 30; but to find the
+block costs about 3 ns a row and level too."""
+
+NONE, JOIN, MASK = "none", "join", "mask"
+
+
+@dataclass(frozen=True)
+class Deletions:
+    """What has to be added to a `read_parquet`: a join after it in FROM, and a condition."""
+
+    join: str = ""
+    condition: str | None = None
+
+
+def methods(deletes: Sequence[DeleteVector | None], record_counts: npt.NDArray[np.int64]) -> npt.NDArray[np.str_]:
+    """The method for each file: `NONE`, `JOIN` or `MASK`."""
+    counts = np.fromiter((0 if vector is None else len(vector) for vector in deletes), dtype=np.int64, count=len(deletes))
+    chosen = np.where(counts == 0, NONE, JOIN)
+    if counts.sum() >= MASK_TOTAL:
+        dense = (counts >= MASK_POSITIONS) & (counts >= record_counts * MASK_DENSITY)
+        leaves = np.where(dense, -(-record_counts // BLOCK_ROWS), 0)
+        if leaves.sum() <= MAX_LEAVES:
+            chosen = np.where(dense, MASK, chosen)
+    return chosen
+
+
+def deletions(
+    method: str, deletes: Sequence[DeleteVector | None], record_counts: npt.NDArray[np.int64], resources: Resources
+) -> Deletions:
+    """Leave out the deleted rows of the files of one `read_parquet`, in its order."""
+    if method == JOIN:
+        return _join(deletes, resources)
+    if method == MASK:
+        return _mask(deletes, record_counts, resources)
+    return Deletions()
+
+
+def _join(deletes: Sequence[DeleteVector | None], resources: Resources) -> Deletions:
+    positions = [vector.to_numpy() if vector else np.empty(0, dtype=np.int64) for vector in deletes]
+    index = np.repeat(np.arange(len(positions), dtype=np.uint64), [len(p) for p in positions])
+    name = resources.register(pa.table({"f": index, "p": np.concatenate(positions)}))
+    return Deletions(join=f" ANTI JOIN {name} AS _lake_d ON _lake_d.f = file_index AND _lake_d.p = file_row_number")
+
+
+def _mask(
+    deletes: Sequence[DeleteVector | None], record_counts: npt.NDArray[np.int64], resources: Resources
+) -> Deletions:
+    blocks = [
+        block
+        for index, (vector, count) in enumerate(zip(deletes, record_counts.tolist(), strict=True))
+        for block in _blocks(index, vector, count)
+    ]
+    masks = resources.constants(pa.array([block.mask for block in blocks], pa.binary()), "BIT")
+    leaves = [
+        f"get_bit({mask}, CAST({_offset(block.start)} AS INTEGER))" for block, mask in zip(blocks, masks, strict=True)
+    ]
+    trees = _file_trees(blocks, leaves)
+    conditions = [f"file_index < {index}" for index in range(len(trees))]
+    return Deletions(condition=f"{case_tree(conditions, trees)} = 0")
+
+
+@dataclass(frozen=True)
+class _Block:
+    file_index: int
+    start: int
+    mask: bytes
+
+
+def _blocks(file_index: int, vector: DeleteVector | None, count: int) -> Sequence[_Block]:
+    deleted = (vector or DeleteVector()).mask(max(count, 1))
+    return [
+        _Block(file_index, start, np.packbits(deleted[start : start + BLOCK_ROWS]).tobytes())
+        for start in range(0, len(deleted), BLOCK_ROWS)
+    ]
+
+
+def _file_trees(blocks: Sequence[_Block], leaves: Sequence[str]) -> list[str]:
+    """One tree over row numbers for each file."""
+    grouped: dict[int, tuple[list[str], list[str]]] = {}
+    for block, leaf in zip(blocks, leaves, strict=True):
+        conditions, own = grouped.setdefault(block.file_index, ([], []))
+        conditions.append(f"file_row_number < {block.start}")
+        own.append(leaf)
+    return [case_tree(conditions, own) for conditions, own in grouped.values()]
+
+
+def _offset(start: int) -> str:
+    return f"file_row_number - {start}" if start else "file_row_number"

@@ -1,0 +1,111 @@
+"""The schemas that Parquet files have themselves, where a table's columns cannot be found without them."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from lakedbapi.engine.duckdb import driver
+from lakedbapi.engine.duckdb.resources import Resources
+
+_CACHED_FILES = 100_000
+
+
+@dataclass(frozen=True)
+class Node:
+    """A column or field in a file. The children of lists are (element), of maps (key, value)."""
+
+    name: str
+    field_id: int | None
+    children: tuple[Node, ...] = ()
+
+
+@dataclass(frozen=True)
+class FileSchema:
+    """`types` are DuckDB's types of the top-level columns, by position."""
+
+    columns: tuple[Node, ...]
+    types: tuple[str, ...]
+
+
+def file_schemas(
+    paths: pa.ChunkedArray, rows: npt.NDArray[np.int64], resources: Resources
+) -> Iterator[tuple[FileSchema, npt.NDArray[np.int64]]]:
+    """The distinct schemas among the files at `rows` of `paths`, each with the rows that have it."""
+    names: list[str] = paths.take(pa.array(rows)).to_pylist()
+    _load([name for name in names if name not in _cache], resources)
+    grouped: dict[FileSchema, list[int]] = {}
+    for name, row in zip(names, rows.tolist(), strict=True):
+        grouped.setdefault(_cache.get(name), []).append(row)
+    for schema, same in grouped.items():
+        yield schema, np.array(same, dtype=np.int64)
+
+
+def _load(paths: Sequence[str], resources: Resources) -> None:
+    if not paths:
+        return
+    # One file after the other would cost a round trip each; DuckDB reads the list in one go.
+    listed = resources.paths(pa.array(paths))
+    elements = driver.rows(
+        resources.cursor,
+        "SELECT file_name, name, field_id, coalesce(num_children, 0) AS num_children, coalesce(converted_type, '') AS kind"
+        f" FROM parquet_schema({listed})",
+        {},
+    )
+    by_file: dict[str, list[dict[str, object]]] = {}
+    for element in elements:
+        by_file.setdefault(str(element["file_name"]), []).append(element)
+    types: dict[tuple[Node, ...], tuple[str, ...]] = {}
+    for path in paths:
+        columns = _tree(by_file[path])
+        if columns not in types:
+            described = driver.rows(
+                resources.cursor, f"DESCRIBE SELECT * FROM read_parquet({resources.paths(pa.array([path]))})", {}
+            )
+            types[columns] = tuple(str(row["column_type"]) for row in described)
+        _cache.put(path, FileSchema(columns, types[columns]))
+
+
+def _tree(elements: Iterable[dict[str, object]]) -> tuple[Node, ...]:
+    """From the footer's depth-first list of elements; the first one is the root."""
+    return _node(iter(elements)).children
+
+
+def _node(elements: Iterator[dict[str, object]]) -> Node:
+    element = next(elements)
+    count, field_id = element["num_children"], element["field_id"]
+    assert isinstance(count, int)
+    children = tuple(_node(elements) for _ in range(count))
+    kind = str(element["kind"])
+    if kind in ("LIST", "MAP", "MAP_KEY_VALUE") and len(children) == 1:
+        # The repeated group in between is an artefact of the encoding; in two-level lists it is the element itself.
+        repeated = children[0]
+        children = repeated.children if repeated.children and (kind != "LIST" or len(repeated.children) == 1) else children
+    return Node(str(element["name"]), field_id if isinstance(field_id, int) else None, children)
+
+
+class _Cache:
+    def __init__(self) -> None:
+        self._schemas: OrderedDict[str, FileSchema] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def __contains__(self, path: str) -> bool:
+        return path in self._schemas
+
+    def get(self, path: str) -> FileSchema:
+        return self._schemas[path]
+
+    def put(self, path: str, schema: FileSchema) -> None:
+        with self._lock:
+            self._schemas[path] = schema
+            while len(self._schemas) > _CACHED_FILES:
+                self._schemas.popitem(last=False)
+
+
+_cache = _Cache()
