@@ -36,8 +36,8 @@ compliance: $(DEV) $(PEERS) ## Other people's suites, and DuckDB on the same lak
 
 peers: $(PEERS) ## The environment of the peers that the compliance tests and benchmarks run
 
-oldest: $(OLDEST) ## The core of the tests on the oldest supported versions
-	.venv-oldest/bin/python -m pytest -n $(JOBS) -m core tests
+oldest: $(OLDEST) ## The tests on the oldest supported versions
+	.venv-oldest/bin/python -m pytest -n $(JOBS) tests --ignore tests/docs --ignore tests/architecture
 
 bench: $(DEV) $(PEERS) ## Timings next to DuckDB's own ducklake extension
 	LAKE_PEERS_PYTHON=$(PEERS_PYTHON) $(BIN)/python benchmarks/rowlevel.py

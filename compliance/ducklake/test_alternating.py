@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from compliance.ducklake.lakes import Ours, Program, Theirs
@@ -133,6 +133,7 @@ def _place(backend: str) -> Iterator[Place]:
 @settings(
     max_examples=int(os.environ.get("LAKE_ALTERNATING_EXAMPLES", "4")),
     deadline=None,
+    phases=[Phase.explicit, Phase.reuse, Phase.generate],  # shrinking such a run takes minutes
     derandomize=bool(os.environ.get("LAKE_CI")),
     suppress_health_check=list(HealthCheck),
 )
