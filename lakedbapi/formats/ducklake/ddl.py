@@ -292,18 +292,16 @@ class Definitions:
         if table.constraints != (before.constraints if before else ()):
             old = constraints_text(before.constraints) if before else None
             changed = self._tag(table.id, tags.CONSTRAINTS, old, constraints_text(table.constraints)) or changed
+        old = _identities(before) if before else None
+        changed = self._tag(table.id, tags.IDENTITY, old, _identities(table)) or changed
+        rows = self._attempt.tables.column_tag
         old_fields = {nested.field.id: nested.field for nested in flatten(before.schema.fields)} if before else {}
         for nested in flatten(table.schema.fields):
             old_field = old_fields.get(nested.field.id)
-            changed = self._column_tags(table.id, old_field, nested.field) or changed
+            old_comment = old_field.comment if old_field else None
+            where = {"table_id": table.id, "column_id": nested.field.id}
+            changed = self._replace_tag(rows, where, tags.COMMENT, old_comment, nested.field.comment) or changed
         return changed
-
-    def _column_tags(self, table_id: int, before: Field | None, field: Field) -> bool:
-        rows = self._attempt.tables.column_tag
-        where = {"table_id": table_id, "column_id": field.id}
-        changed = self._replace_tag(rows, where, tags.COMMENT, before.comment if before else None, field.comment)
-        old = "true" if before is not None and before.identity else None
-        return self._replace_tag(rows, where, tags.IDENTITY, old, "true" if field.identity else None) or changed
 
     def _tag(self, object_id: int, key: str, old: str | None, new: str | None) -> bool:
         return self._replace_tag(self._attempt.tables.tag, {"object_id": object_id}, key, old, new)
@@ -312,8 +310,8 @@ class Definitions:
         if old == new:
             return False
         attempt = self._attempt
-        if old is not None:
-            attempt.end(rows, rows.c.key == key, *(rows.c[name] == value for name, value in where.items()))
+        # A tag that was removed has a live row too, with the value NULL.
+        attempt.end(rows, rows.c.key == key, *(rows.c[name] == value for name, value in where.items()))
         attempt.add(rows, **where, begin_snapshot=attempt.snapshot_id, key=key, value=new)
         attempt.schema_changed = True
         return True
@@ -326,13 +324,16 @@ class Definitions:
         named = (view.name, view.schema_id)
         redefined = before is None or replace(before, comment=None) != replace(view, comment=None)
         final_id = id if before is not None else attempt.ids.catalog_id()
-        if before is not None and redefined:
-            attempt.end(rows, rows.c.view_id == id)
         if redefined:
+            identity = str(uuid.uuid4())
+            if before is not None:
+                known = select(rows.c.view_uuid).where(rows.c.view_id == id, rows.c.end_snapshot.is_(None))
+                identity = attempt.connection.execute(known).scalar_one()
+                attempt.end(rows, rows.c.view_id == id)
             attempt.add(
                 rows,
                 view_id=final_id,
-                view_uuid=str(uuid.uuid4()),
+                view_uuid=identity,
                 begin_snapshot=attempt.snapshot_id,
                 schema_id=attempt.schema_id(view.schema_id),
                 view_name=view.name,
@@ -347,6 +348,10 @@ class Definitions:
             attempt.made.add(changes_made.ALTERED_VIEW, id)
         if redefined or commented:
             attempt.schema_changed = True
+
+
+def _identities(table: TableInfo) -> str | None:
+    return tags.encode_identities(field.id for field in table.schema.fields if field.identity)
 
 
 def constraints_text(constraints: tuple[Constraint, ...]) -> str | None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from sqlalchemy import Table, and_, or_, select
@@ -89,12 +89,15 @@ def _columns(column: Table) -> Any:
     )
 
 
-def build_schema(rows: Sequence[ColumnRow], column_tags: Mapping[int, Mapping[str, str]]) -> Schema:
+def build_schema(
+    rows: Sequence[ColumnRow], column_tags: Mapping[int, Mapping[str, str]], identities: Collection[int] = ()
+) -> Schema:
     """The column tree of one table from its rows, in any order. `column_tags` by column id."""
     children: dict[int | None, list[ColumnRow]] = defaultdict(list)
     for row in sorted(rows, key=lambda row: row.order):
         children[row.parent].append(row)
-    return Schema(tuple(_field(row, children, column_tags.get(row.id, {})) for row in children[None]))
+    columns = (_field(row, children, column_tags.get(row.id, {})) for row in children[None])
+    return Schema(tuple(replace(field, identity=field.id in identities) for field in columns))
 
 
 def _field(row: ColumnRow, children: Mapping[int | None, list[ColumnRow]], tagged: Mapping[str, str]) -> Field:
@@ -108,7 +111,6 @@ def _field(row: ColumnRow, children: Mapping[int | None, list[ColumnRow]], tagge
         default=_default(row, type),
         initial_default=row.initial_default,
         comment=tagged.get(tags.COMMENT),
-        identity=tagged.get(tags.IDENTITY) == "true",
     )
 
 
@@ -212,7 +214,9 @@ def _tables(
             id=id,
             schema_id=schema_id,
             name=name,
-            schema=build_schema(columns[id], column_tags.get(id, {})),
+            schema=build_schema(
+                columns[id], column_tags.get(id, {}), tags.decode_identities(comments.get(id, {}).get(tags.IDENTITY))
+            ),
             path=resolve(schemas[schema_id].path or "", path, is_relative),
             uuid=uuid,
             partitioning=partitionings.get(id),

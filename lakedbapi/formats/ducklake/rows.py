@@ -41,6 +41,7 @@ class Target:
         return self.table.path
 
     def data_file_paths(self, file_ids: Iterable[int]) -> Mapping[int, str]:
+        """Full paths by data file id; without those that compaction replaced before the file list was first asked for."""
         assert self.before is not None
         files = self.base.files(self.before)
         found = files.filter(pc.is_in(files.column("file_id"), pa.array(list(file_ids), pa.int64())))
@@ -58,7 +59,7 @@ class Target:
             return
         file_ids = sorted(rows.deleted)
         now, paths = self.live_deletes(connection, file_ids), self.data_file_paths(file_ids)
-        for file_id in file_ids:
+        for file_id in paths:
             files.write(self.directory, paths[file_id], now.files.get(file_id), rows.deleted[file_id], snapshot)
 
 
@@ -199,7 +200,7 @@ class RowWriter:
         )
         now = self._target.live_deletes(self._attempt.connection, file_ids)
         for file_id in file_ids:
-            if now.count(file_id) != known[file_id]:
+            if now.count(file_id) != known.get(file_id):
                 raise self._replaced()
 
     def _delete_positions(self) -> None:

@@ -65,7 +65,7 @@ def test_three_deletes_leave_one_delete_file_that_knows_when(lake: Lake, duckdb:
     assert last[:5] == (3, 1, 3, None, 0)
     assert (last[8], last[12]) == (3 + 1, 5)
     scheduled = lake.rows_of("files_scheduled_for_deletion")
-    assert [row[:3] for row in scheduled][0] == (1, f"main/t/{first[5]}", True)
+    assert scheduled[0][:3] == (1, f"main/t/{first[5]}", True)
     assert lake.last_changes() == "deleted_from_table:1"
     counts = [duckdb.value(f"SELECT count(*) FROM t AT (VERSION => {version})") for version in (2, 3, 4, 5)]
     assert counts == [20, 18, 17, 16]
@@ -149,7 +149,10 @@ def test_inlined_rows(inlining: Lake, place: Place, peer: Peer) -> None:
     assert lake.rows_of("snapshot")[-1][2:] == (1, 2, 1)
     assert lake.last_changes() == "inlined_insert:1"
     assert lake.rows_of("table_stats") == [(1, 2, 2, 0)]
-    assert lake.rows_of("table_column_stats") == [(1, 1, False, None, "1", "2", None), (1, 2, True, None, "a", "a", None)]
+    assert lake.rows_of("table_column_stats") == [
+        (1, 1, False, None, "1", "2", None),
+        (1, 2, True, None, "a", "a", None),
+    ]
     (group,) = lake.base.row_groups(table)
     new = StagedRows(arrow(table, [(20, "b")]), pa.array([1]))
     lake.commit(row_changes(table, deleted_rows={group.key: DeleteVector.of([1])}, rows=(new,)))

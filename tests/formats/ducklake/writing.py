@@ -11,7 +11,7 @@ import pyarrow as pa
 from compliance.peers.lakes import Place
 from lakedbapi.engine.base import WriteOptions
 from lakedbapi.engine.duckdb import DuckDBEngine
-from lakedbapi.formats.base import Catalog, CommitResult, Snapshot
+from lakedbapi.formats.base import CommitResult, Snapshot
 from lakedbapi.formats.ducklake import DuckLakeFormat
 from lakedbapi.formats.ducklake.catalog import DuckLakeCatalog
 from lakedbapi.model.arrow import arrow_schema
@@ -19,6 +19,7 @@ from lakedbapi.model.catalog import SchemaInfo, TableInfo, provisional_id
 from lakedbapi.model.changes import Changes, RowChanges, StagedFile, StagedRows
 from lakedbapi.model.delete_vector import DeleteVector
 from lakedbapi.model.types import Field, Scalar, Schema, Type
+from lakedbapi.transaction import Contents
 from lakedbapi.url import parse
 
 
@@ -102,8 +103,12 @@ class Lake:
         deleted = {id: DeleteVector.of(list(gone)) for id, gone in positions.items()}
         return row_changes(table, deleted=deleted, files=self.written(table, new, row_ids=True))
 
-    def alter(self, name: str, **attributes: Any) -> CommitResult:
-        return self.commit(Changes(tables=tables(replace(self.table(name), **attributes))))
+    def alter(self, table: str, **attributes: Any) -> CommitResult:
+        return self.commit(Changes(tables=tables(replace(self.table(table), **attributes))))
+
+    def count(self, name: str = "t") -> int:
+        """Live rows of a table, as the pinned snapshot has them."""
+        return Contents(self.table(name), self.base, RowChanges()).count()
 
     def rows_of(self, table: str) -> list[tuple[Any, ...]]:
         """The rows of a catalog table, as tuples."""
