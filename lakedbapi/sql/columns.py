@@ -69,7 +69,7 @@ def read_default(reader: Reader) -> str | None:
 
 
 def _at_column_clause(reader: Reader) -> bool:
-    is_test = reader.position > 0 and reader.tokens[reader.position - 1].key == "is"
+    is_test = reader.position > 0 and reader.tokens[reader.position - 1].key in ("is", "not")
     return not is_test and any(reader.at(*clause) for clause in _COLUMN_CLAUSES)
 
 

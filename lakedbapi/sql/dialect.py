@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any, ClassVar
+
 from sqlglot.dialects.duckdb import DuckDB
 
 _MANGLED = frozenset(("LIST_SORT", "ARRAY_SORT", "LIST_REVERSE_SORT", "ARRAY_REVERSE_SORT", "LOG2", "TRY"))
@@ -9,5 +11,7 @@ _MANGLED = frozenset(("LIST_SORT", "ARRAY_SORT", "LIST_REVERSE_SORT", "ARRAY_REV
 
 
 class LakeDialect(DuckDB):
-    class Parser(DuckDB.Parser):
-        FUNCTIONS = {name: build for name, build in DuckDB.Parser.FUNCTIONS.items() if name not in _MANGLED}
+    class Parser(DuckDB.Parser):  # type: ignore[misc, valid-type]
+        FUNCTIONS: ClassVar[dict[str, Any]] = {
+            name: build for name, build in DuckDB.Parser.FUNCTIONS.items() if name not in _MANGLED
+        }

@@ -51,7 +51,7 @@ def relation_starts(tokens: Sequence[Token]) -> Iterator[int]:
             frame.in_from = frame.expects_relation = following not in ("(", "sample") or _opens_query(tokens, index + 1)
         elif token.key in _VERBS and following != "(":
             frame.expects_relation = True
-        elif token.key in _CLAUSES_AFTER_FROM:
+        elif token.key in _CLAUSES_AFTER_FROM or (token.key == "values" and index > 0 and tokens[index - 1].key == "("):
             frame.in_from = frame.expects_relation = False
         elif frame.expects_relation and token.key != "lateral":
             if following == ":":  # a prefix alias: FROM alias: relation

@@ -68,7 +68,10 @@ def assigned(assignments: tuple[Assignment, ...]) -> list[tuple[str, str | None]
         ("INSERT INTO t FROM u", "FROM u"),
         ("INSERT INTO t TABLE u", "TABLE u"),
         ("INSERT INTO t WITH c AS (SELECT 1) FROM c", "WITH c AS (SELECT 1) FROM c"),
-        ("INSERT INTO t SELECT a FROM u JOIN conflict ON conflict = a", "SELECT a FROM u JOIN conflict ON conflict = a"),
+        (
+            "INSERT INTO t SELECT a FROM u JOIN conflict ON conflict = a",
+            "SELECT a FROM u JOIN conflict ON conflict = a",
+        ),
     ],
 )
 def test_insert_source_is_the_text_as_written(text: str, source: str) -> None:
@@ -99,7 +102,9 @@ def test_insert_default_values() -> None:
 
 
 def test_insert_identifiers_are_those_of_the_whole_statement() -> None:
-    statement = insert("WITH c AS (FROM u) INSERT INTO t SELECT 1 FROM c ON CONFLICT (a) DO UPDATE SET b = (SELECT max(x) FROM w)")
+    statement = insert(
+        "WITH c AS (FROM u) INSERT INTO t SELECT 1 FROM c ON CONFLICT (a) DO UPDATE SET b = (SELECT max(x) FROM w)"
+    )
     assert {"u", "t", "c", "w"} <= statement.identifiers
     assert statement.source is not None
     assert statement.source.identifiers == statement.identifiers
@@ -119,7 +124,8 @@ def test_insert_on_conflict_do_nothing(clause: str, expected: OnConflict) -> Non
 
 def test_insert_on_conflict_update() -> None:
     conflict = insert(
-        "INSERT INTO t VALUES (1) ON CONFLICT (a) DO UPDATE SET b = excluded.b, c = DEFAULT WHERE t.b < excluded.b RETURNING a"
+        "INSERT INTO t VALUES (1) ON CONFLICT (a) DO UPDATE SET b = excluded.b, c = DEFAULT "
+        "WHERE t.b < excluded.b RETURNING a"
     ).on_conflict
     assert conflict is not None
     assert (conflict.columns, assigned(conflict.update), sql(conflict.where)) == (
@@ -139,7 +145,8 @@ def test_insert_or_replace_and_or_ignore() -> None:
 
 def test_update_with_everything() -> None:
     statement = update(
-        'UPDATE s.t AS x SET a = a + 1, st.f."G" = DEFAULT, "default" = "default", c = CASE WHEN a THEN 1 ELSE (SELECT 2) END '
+        'UPDATE s.t AS x SET a = a + 1, st.f."G" = DEFAULT, "default" = "default", '
+        "c = CASE WHEN a THEN 1 ELSE (SELECT 2) END "
         "FROM u JOIN v ON u.a = v.a, (SELECT 1 AS b) w WHERE x.id = u.id AND w.b IN (1, 2) RETURNING x.*, a AS old"
     )
     assert (statement.target, statement.alias) == (Name(("s", "t")), "x")
@@ -178,11 +185,15 @@ def test_update_from_a_function_or_lateral_keeps_its_text() -> None:
 
 
 def test_delete_with_everything() -> None:
-    statement = delete("WITH c AS (SELECT 1 AS k) DELETE FROM t AS x USING c, u FOR VERSION AS OF 2 WHERE x.a = c.k RETURNING a")
+    statement = delete(
+        "WITH c AS (SELECT 1 AS k) DELETE FROM t AS x USING c, u FOR VERSION AS OF 2 WHERE x.a = c.k RETURNING a"
+    )
     assert (statement.target, statement.alias) == (Name(("t",)), "x")
     assert sql(statement.ctes) == "WITH c AS (SELECT 1 AS k)"
     assert [item.alias_or_name for item in statement.source] == ["c", "u"]
-    assert [special.relation.of for special in statement.specials if isinstance(special.relation, Travel)] == [Name(("u",))]
+    assert [special.relation.of for special in statement.specials if isinstance(special.relation, Travel)] == [
+        Name(("u",))
+    ]
     assert sql(statement.where) == "x.a = c.k"
     assert all_sql(statement.returning) == ["a"]
 
@@ -200,7 +211,8 @@ def test_truncate() -> None:
 
 def test_merge_with_everything() -> None:
     statement = merge(
-        "WITH c AS (SELECT 1 AS k) MERGE INTO t AS x USING (SELECT * FROM c JOIN d ON c.k = d.k) s ON x.a = s.a AND s.b > 0 "
+        "WITH c AS (SELECT 1 AS k) MERGE INTO t AS x USING (SELECT * FROM c JOIN d ON c.k = d.k) s "
+        "ON x.a = s.a AND s.b > 0 "
         "WHEN MATCHED AND CASE WHEN s.b THEN true ELSE false END THEN DELETE "
         "WHEN MATCHED AND s.c = 1 THEN UPDATE SET a = s.a, st.b = DEFAULT "
         "WHEN MATCHED THEN DO NOTHING "
@@ -213,7 +225,9 @@ def test_merge_with_everything() -> None:
     assert (statement.target, statement.alias, statement.using) == (Name(("t",)), "x", ())
     assert sql(statement.source) == "(SELECT * FROM c JOIN d ON c.k = d.k) s"
     assert sql(statement.on) == "x.a = s.a AND s.b > 0"
-    assert [(a.when, sql(a.condition), a.action, assigned(a.assignments), a.star, sql(a.error)) for a in statement.actions] == [
+    assert [
+        (a.when, sql(a.condition), a.action, assigned(a.assignments), a.star, sql(a.error)) for a in statement.actions
+    ] == [
         ("matched", "CASE WHEN s.b THEN true ELSE false END", "delete", [], None, None),
         ("matched", "s.c = 1", "update", [("a", "s.a"), ("st.b", None)], None, None),
         ("matched", None, "nothing", [], None, None),
@@ -296,7 +310,10 @@ def test_merge_source_may_be_an_older_version() -> None:
         ("DELETE FROM t LIMIT 3", r"the statement should end here, found LIMIT"),
         ("MERGE INTO t USING s WHEN MATCHED THEN DELETE", r"expected USING source ON condition"),
         ("MERGE INTO t USING s ON a = b", r"expected WHEN MATCHED"),
-        ("MERGE INTO t USING s ON a = b WHEN MATCHED THEN FLY", r"expected UPDATE, INSERT, DELETE, DO NOTHING or ERROR"),
+        (
+            "MERGE INTO t USING s ON a = b WHEN MATCHED THEN FLY",
+            r"expected UPDATE, INSERT, DELETE, DO NOTHING or ERROR",
+        ),
         ("MERGE INTO t USING s ON a = b WHEN NOT MATCHED THEN INSERT (a, b) VALUES (1)", r"2 columns but 1 values"),
         ("DELETE FROM a.b.c.d", r"at most three parts"),
         ("DELETE FROM select", r"expected the name of a table"),

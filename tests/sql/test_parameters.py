@@ -49,7 +49,7 @@ def test_names_are_kept_in_order_of_appearance() -> None:
         ("select x like :p or x ilike :q or not :r", "select x like $p or x ilike $q or not $r"),
         ("select extract(year from :d), -:x, :y||:z", "select extract(year from $d), -$x, $y||$z"),
         ("select 'thi%s :may ca%(u)se? troub:1e', \"c?d :e\"", "select 'thi%s :may ca%(u)se? troub:1e', \"c?d :e\""),
-        ("select 5 % 3, 'a%s ? :x', \"c?d\" -- what? :y", 'select 5 % 3, \'a%s ? :x\', "c?d"'),
+        ("select 5 % 3, 'a%s ? :x', \"c?d\" -- what? :y", "select 5 % 3, 'a%s ? :x', \"c?d\""),
         ("from t select t.a:b", "from t select t.a:b"),
     ],
 )
@@ -65,10 +65,16 @@ def test_styles_do_not_mix(text: str) -> None:
 
 def test_parameters_stand_everywhere_in_dml() -> None:
     assert parse("update t set a = ? where b = ? returning c + ?").parameters.positional == 3
-    assert parse("insert into t values (:a, :b) on conflict (c) do update set d = :d").parameters.named == ("a", "b", "d")
+    assert parse("insert into t values (:a, :b) on conflict (c) do update set d = :d").parameters.named == (
+        "a",
+        "b",
+        "d",
+    )
 
 
-@pytest.mark.parametrize("text", ["create view v as select ?", "create table t (a int default ?)", "create table t (a int check (a > :b))"])
+@pytest.mark.parametrize(
+    "text", ["create view v as select ?", "create table t (a int default ?)", "create table t (a int check (a > :b))"]
+)
 def test_stored_definitions_refuse_parameters(text: str) -> None:
     with pytest.raises(ProgrammingError, match="cannot hold parameters"):
         parse(text)

@@ -45,11 +45,19 @@ def travel(special: Special) -> tuple[str, str, str]:
         ("FOR TIMESTAMP AS OF now() - interval '1 day'", "timestamp", "now() - interval '1 day'"),
         ("FOR TIMESTAMP AS OF now() - interval 2 hours", "timestamp", "now() - interval 2 hours"),
         ("FOR TIMESTAMP AS OF current_timestamp", "timestamp", "current_timestamp"),
-        ("FOR TIMESTAMP AS OF '2024-01-01'::TIMESTAMP AT TIME ZONE 'UTC'", "timestamp", "'2024-01-01'::TIMESTAMP AT TIME ZONE 'UTC'"),
+        (
+            "FOR TIMESTAMP AS OF '2024-01-01'::TIMESTAMP AT TIME ZONE 'UTC'",
+            "timestamp",
+            "'2024-01-01'::TIMESTAMP AT TIME ZONE 'UTC'",
+        ),
         ("FOR TIMESTAMP AS OF ?::TIMESTAMP WITH TIME ZONE", "timestamp", "$1::TIMESTAMP WITH TIME ZONE"),
         ("FOR TIMESTAMP AS OF (DATE '2024-01-02' + 1)", "timestamp", "(DATE '2024-01-02' + 1)"),
         ("FOR TIMESTAMP AS OF make_timestamp(2024, 1, 2, 3, 4, 5)", "timestamp", "make_timestamp(2024, 1, 2, 3, 4, 5)"),
-        ("FOR TIMESTAMP AS OF TIMESTAMP WITH TIME ZONE '2024-01-01 00:00:00+02'", "timestamp", "TIMESTAMP WITH TIME ZONE '2024-01-01 00:00:00+02'"),
+        (
+            "FOR TIMESTAMP AS OF TIMESTAMP WITH TIME ZONE '2024-01-01 00:00:00+02'",
+            "timestamp",
+            "TIMESTAMP WITH TIME ZONE '2024-01-01 00:00:00+02'",
+        ),
         ("VERSION AS OF -1", "version", "-1"),
     ],
 )
@@ -66,7 +74,10 @@ def test_every_spelling_of_time_travel(clause: str, kind: str, value: str) -> No
         ("SELECT t.a FROM lake.s.t VERSION AS OF 3", 'SELECT t.a FROM #1 AS "t"'),
         ('SELECT * FROM "My T" AT (VERSION => 3), u', 'SELECT * FROM #1 AS "My T" , u'),
         ("FROM t FOR VERSION AS OF 3", 'FROM #1 AS "t"'),
-        ("SELECT * FROM t VERSION AS OF 1 JOIN t VERSION AS OF 2 u USING (a)", 'SELECT * FROM #1 AS "t" JOIN #2 u USING (a)'),
+        (
+            "SELECT * FROM t VERSION AS OF 1 JOIN t VERSION AS OF 2 u USING (a)",
+            'SELECT * FROM #1 AS "t" JOIN #2 u USING (a)',
+        ),
         ("SELECT * FROM a LEFT JOIN b VERSION AS OF 1 ON true", 'SELECT * FROM a LEFT JOIN #1 AS "b" ON true'),
         ("SELECT * FROM (SELECT * FROM t VERSION AS OF 1) x", 'SELECT * FROM (SELECT * FROM #1 AS "t" ) x'),
         ("SELECT * FROM (t VERSION AS OF 1 CROSS JOIN u)", 'SELECT * FROM (#1 AS "t" CROSS JOIN u)'),
@@ -108,7 +119,8 @@ def test_plain_texts_are_left_alone(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "clause", ["VERSION AS OF x.a", "FOR VERSION AS OF main", "AT (VERSION => a + 1)", "TIMESTAMP AS OF (SELECT max(a) FROM u)"]
+    "clause",
+    ["VERSION AS OF x.a", "FOR VERSION AS OF main", "AT (VERSION => a + 1)", "TIMESTAMP AS OF (SELECT max(a) FROM u)"],
 )
 def test_time_travel_needs_a_constant(clause: str) -> None:
     with pytest.raises(ProgrammingError, match="time travel needs a constant"):
@@ -120,7 +132,14 @@ def test_at_sign_is_refused_with_the_way_out() -> None:
         parse("SELECT * FROM s.t@v3")
 
 
-@pytest.mark.parametrize("text", ["UPDATE t VERSION AS OF 3 SET a = 1", "DELETE FROM t AT (VERSION => 3)", "INSERT INTO t VERSION AS OF 1 VALUES (1)"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "UPDATE t VERSION AS OF 3 SET a = 1",
+        "DELETE FROM t AT (VERSION => 3)",
+        "INSERT INTO t VERSION AS OF 1 VALUES (1)",
+    ],
+)
 def test_an_older_version_cannot_be_changed(text: str) -> None:
     with pytest.raises(ProgrammingError, match="as it is now"):
         parse(text)
@@ -152,8 +171,14 @@ def test_information_schema_in_every_position() -> None:
         "SELECT information_schema.tables.table_name, c.* FROM information_schema.tables "
         "JOIN lake.INFORMATION_SCHEMA.Columns c ON information_schema.tables.table_name = c.table_name"
     )
-    assert readable(statement) == 'SELECT tables.table_name, c.* FROM #1 AS "tables" JOIN #2 c ON tables.table_name = c.table_name'
-    assert [s.relation for s in statement.specials] == [InformationSchema("tables"), InformationSchema("columns", "lake")]
+    assert (
+        readable(statement)
+        == 'SELECT tables.table_name, c.* FROM #1 AS "tables" JOIN #2 c ON tables.table_name = c.table_name'
+    )
+    assert [s.relation for s in statement.specials] == [
+        InformationSchema("tables"),
+        InformationSchema("columns", "lake"),
+    ]
 
 
 def test_names_of_specials_are_unique_across_texts() -> None:
@@ -162,7 +187,9 @@ def test_names_of_specials_are_unique_across_texts() -> None:
 
 
 def test_spliced_text_runs() -> None:
-    statement = select("SELECT t.a, u.b FROM s.t VERSION AS OF 3 JOIN t FOR VERSION AS OF $1 u ON t.a = u.a WHERE t.b > 0 ORDER BY 1")
+    statement = select(
+        "SELECT t.a, u.b FROM s.t VERSION AS OF 3 JOIN t FOR VERSION AS OF $1 u ON t.a = u.a WHERE t.b > 0 ORDER BY 1"
+    )
     engine = duckdb.connect()
     for special in statement.specials:
         engine.execute(f'CREATE VIEW "{special.name}" AS SELECT 1 AS a, 2 AS b')

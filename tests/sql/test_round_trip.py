@@ -96,4 +96,6 @@ def test_a_changed_tree_is_printed_anew() -> None:
     tree = tree_of("a  =  1")
     tree.find(exp.Column).replace(exp.column("b"))
     assert render(tree) == "b = 1"
-    assert render(tree_of("a  =  1").transform(lambda n: exp.column("c") if isinstance(n, exp.Column) else n)) == "c = 1"
+    assert (
+        render(tree_of("a  =  1").transform(lambda n: exp.column("c") if isinstance(n, exp.Column) else n)) == "c = 1"
+    )

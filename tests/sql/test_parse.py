@@ -1,0 +1,175 @@
+from __future__ import annotations
+
+import pytest
+
+from lakedbapi import NotSupportedError, ProgrammingError
+from lakedbapi.sql import parse, render
+from lakedbapi.sql.statements import (
+    Attach,
+    Call,
+    Delete,
+    Describe,
+    Detach,
+    Explain,
+    InformationSchema,
+    Name,
+    Select,
+    Show,
+    TransactionControl,
+    Use,
+)
+
+
+def test_the_same_text_is_parsed_once() -> None:
+    assert parse("SELECT 1 AS cached") is parse("SELECT 1 AS cached")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SELECT 1",
+        "FROM t",
+        "WITH a AS (SELECT 1) SELECT * FROM a",
+        "WITH RECURSIVE a(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM a) FROM a",
+        "WITH a AS MATERIALIZED (SELECT 1), b AS NOT MATERIALIZED (SELECT 2) FROM a, b",
+        "VALUES (1), (2)",
+        "TABLE t",
+        "(SELECT 1) UNION ALL (SELECT 2)",
+        "PIVOT t ON a USING sum(b)",
+        "UNPIVOT t ON a, b INTO NAME n VALUE v",
+        "SELECT * EXCLUDE (a) REPLACE (b + 1 AS b) FROM t QUALIFY row_number() OVER () = 1",
+        "SELECT COLUMNS('a.*') FROM t ASOF JOIN u USING (ts) ORDER BY ALL LIMIT 10%",
+        "SELECT * FROM t POSITIONAL JOIN u, LATERAL (SELECT t.a) GROUP BY ROLLUP (a)",
+        "SELECT j! FROM t",
+    ],
+)
+def test_queries_stay_as_they_are_written(text: str) -> None:
+    statement = parse(f"  {text} -- end\n ; ").statement
+    assert isinstance(statement, Select)
+    assert statement.text == text
+
+
+@pytest.mark.parametrize("text", ["", " ; ;", "-- nothing", "/* nothing */"])
+def test_empty_text(text: str) -> None:
+    with pytest.raises(ProgrammingError, match="the statement is empty"):
+        parse(text)
+
+
+def test_several_statements_are_refused_with_the_way_out() -> None:
+    with pytest.raises(ProgrammingError, match=r"use executescript \(line 1, column 11\)"):
+        parse("SELECT 1; SELECT 2")
+
+
+def test_unknown_statement() -> None:
+    with pytest.raises(ProgrammingError, match=r"expected a statement, found FLY \(line 2, column 2\)"):
+        parse("\n FLY away")
+
+
+@pytest.mark.parametrize(
+    ("text", "action", "name"),
+    [
+        ("BEGIN", "begin", None),
+        ("BEGIN TRANSACTION", "begin", None),
+        ("begin work", "begin", None),
+        ("START TRANSACTION", "begin", None),
+        ("COMMIT", "commit", None),
+        ("COMMIT WORK", "commit", None),
+        ("END TRANSACTION", "commit", None),
+        ("ROLLBACK", "rollback", None),
+        ("ABORT", "rollback", None),
+        ("SAVEPOINT a", "savepoint", "a"),
+        ('RELEASE SAVEPOINT "A"', "release", "A"),
+        ("RELEASE a", "release", "a"),
+        ("ROLLBACK TO SAVEPOINT a", "rollback to", "a"),
+        ("ROLLBACK TRANSACTION TO a", "rollback to", "a"),
+    ],
+)
+def test_transaction_control(text: str, action: str, name: str | None) -> None:
+    assert parse(text).statement == TransactionControl(action, name)
+
+
+def test_transaction_options_are_refused() -> None:
+    with pytest.raises(NotSupportedError, match="BEGIN takes no options"):
+        parse("BEGIN TRANSACTION READ ONLY")
+
+
+def test_attach_and_detach() -> None:
+    assert parse(
+        "ATTACH 'ducklake:x.db' AS y (DATA_PATH 'd/', READ_ONLY, SNAPSHOT_VERSION 3, encrypted false)"
+    ).statement == Attach(
+        "ducklake:x.db",
+        "y",
+        (("data_path", "d/"), ("read_only", "true"), ("snapshot_version", "3"), ("encrypted", "false")),
+    )
+    assert parse("ATTACH DATABASE IF NOT EXISTS 'x'").statement == Attach("x", None, (), True)
+    assert parse("DETACH DATABASE IF EXISTS y").statement == Detach("y", True)
+    assert parse("DETACH y").statement == Detach("y")
+
+
+def test_use() -> None:
+    assert parse('USE lake."S 1"').statement == Use(Name(("lake", "S 1")))
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("SHOW TABLES", Show("tables")),
+        ("SHOW", Show("tables")),
+        ("SHOW TABLES FROM lake.s", Show("tables", Name(("lake", "s")))),
+        ("SHOW ALL TABLES", Show("all tables")),
+        ("SHOW SCHEMAS", Show("schemas")),
+        ("SHOW DATABASES", Show("databases")),
+        ("SHOW VIEWS", Show("views")),
+        ("DESCRIBE", Show("all tables")),
+    ],
+)
+def test_show(text: str, expected: Show) -> None:
+    assert parse(text).statement == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "verb", "query", "name"),
+    [
+        ("DESCRIBE s.t", "describe", "SELECT * FROM s.t", Name(("s", "t"))),
+        ("DESC TABLE t", "describe", "SELECT * FROM t", Name(("t",))),
+        ('SHOW "My T"', "describe", 'SELECT * FROM "My T"', Name(("My T",))),
+        ("SUMMARIZE t", "summarize", "SELECT * FROM t", Name(("t",))),
+        ("SUMMARIZE SELECT ? AS a", "summarize", "SELECT $1 AS a", None),
+        ("DESCRIBE (FROM t)", "describe", "(FROM t)", None),
+    ],
+)
+def test_describe(text: str, verb: str, query: str, name: Name | None) -> None:
+    statement = parse(text).statement
+    assert isinstance(statement, Describe)
+    assert (statement.verb, statement.query.text, statement.name) == (verb, query, name)
+
+
+def test_describe_of_metadata() -> None:
+    statement = parse("DESCRIBE information_schema.tables").statement
+    assert isinstance(statement, Describe)
+    assert [special.relation for special in statement.query.specials] == [InformationSchema("tables")]
+
+
+def test_explain() -> None:
+    statement = parse("EXPLAIN ANALYZE DELETE FROM t WHERE a = ?").statement
+    assert isinstance(statement, Explain)
+    assert statement.analyze
+    assert isinstance(statement.statement, Delete)
+    assert isinstance(parse("EXPLAIN SELECT 1").statement, Explain)
+
+
+def test_call() -> None:
+    statement = parse("CALL lake.set_option('k', ?, table_name => 't', schema := 's')").statement
+    assert isinstance(statement, Call)
+    assert statement.name == Name(("lake", "set_option"))
+    assert [render(argument) for argument in statement.arguments] == ["'k'", "$1"]
+    assert [(name, render(value)) for name, value in statement.named] == [("table_name", "'t'"), ("schema", "'s'")]
+    assert parse("CALL checkpoint()").statement == Call(Name(("checkpoint",)), ())
+    with pytest.raises(ProgrammingError, match="positional argument after a named one"):
+        parse("CALL f(a => 1, 2)")
+
+
+def test_errors_carry_the_statement() -> None:
+    with pytest.raises(NotSupportedError) as caught:
+        parse("CREATE TEMP TABLE t (a INT)")
+    assert caught.value.statement == "CREATE TEMP TABLE t (a INT)"
