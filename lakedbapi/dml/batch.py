@@ -1,31 +1,223 @@
-"""executemany."""
+"""executemany: as few engine queries as give the same outcome as one statement for each parameter set."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import TypeVar
+
+import pyarrow as pa
+from sqlglot import exp
 
 from lakedbapi.context import Context, Counted
-from lakedbapi.dml.delete import delete
-from lakedbapi.dml.insert import insert
+from lakedbapi.dml.conflict import RepeatedKeyError
+from lakedbapi.dml.delete import delete, delete_rows
+from lakedbapi.dml.insert import insert, insert_rows
 from lakedbapi.dml.merge import merge
-from lakedbapi.dml.update import update
+from lakedbapi.dml.parameter_table import ALIAS, NotTabularError, ParameterTable, has_parameters
+from lakedbapi.dml.row_source import RowSource, given_fields, mismatch, projection, values_rows
+from lakedbapi.dml.target import Target
+from lakedbapi.dml.update import Updating, update
+from lakedbapi.dml.values import cast, default, field_named
+from lakedbapi.engine.base import Relation, RelationName
+from lakedbapi.errors import DataError, ProgrammingError
+from lakedbapi.model.sql_types import quote_identifier, sql_type
+from lakedbapi.query.constants import parameter_name
 from lakedbapi.sql.statements import Delete, Insert, Merge, Update
 
+Statement = Insert | Update | Delete | Merge
+S = TypeVar("S", Update, Delete)
+ParameterSets = Sequence[Mapping[str, object]]
 
-def execute_many(
-    context: Context, statement: Insert | Update | Delete | Merge, parameter_sets: Sequence[Mapping[str, object]]
-) -> Counted:
-    run = {Insert: insert, Update: update, Delete: delete, Merge: merge}[type(statement)]
-    total = Counted(0)
-    for parameters in parameter_sets:
-        one = run(replace(context, parameters=parameters), statement)
-        total = Counted(
-            total.rowcount + one.rowcount,
-            None,
-            (),
-            total.inserted + one.inserted,
-            total.updated + one.updated,
-            total.deleted + one.deleted,
-        )
-    return total
+
+def execute_many(context: Context, statement: Statement, parameter_sets: ParameterSets) -> Counted:
+    """The summed outcome of the statement with each parameter set in turn. RETURNING is for INSERT alone."""
+    if statement.returning and not isinstance(statement, Insert):
+        raise ProgrammingError("executemany takes RETURNING with INSERT only: use execute for each parameter set")
+    if len(parameter_sets) > 1:
+        try:
+            return _at_once(context, statement, ParameterTable(parameter_sets))
+        except (NotTabularError, RepeatedKeyError):
+            pass
+    return _one_by_one(context, statement, parameter_sets)
+
+
+def _one_by_one(context: Context, statement: Statement, parameter_sets: ParameterSets) -> Counted:
+    outcomes = [_run(replace(context, parameters=parameters), statement) for parameters in parameter_sets]
+    returned = [outcome.returned for outcome in outcomes if outcome.returned is not None]
+    return Counted(
+        sum(outcome.rowcount for outcome in outcomes),
+        pa.concat_tables(returned) if returned else None,
+        outcomes[0].returned_types if outcomes else (),
+        sum(outcome.inserted for outcome in outcomes),
+        sum(outcome.updated for outcome in outcomes),
+        sum(outcome.deleted for outcome in outcomes),
+    )
+
+
+def _run(context: Context, statement: Statement) -> Counted:
+    if isinstance(statement, Insert):
+        return insert(context, statement)
+    if isinstance(statement, Update):
+        return update(context, statement)
+    return delete(context, statement) if isinstance(statement, Delete) else merge(context, statement)
+
+
+def _at_once(context: Context, statement: Statement, parameters: ParameterTable) -> Counted:
+    """NotTabularError, before anything is staged, when that could give another outcome."""
+    if isinstance(statement, Insert):
+        return _insert(context, statement, parameters)
+    if isinstance(statement, Update):
+        return _update(context, statement, parameters)
+    if isinstance(statement, Delete):
+        return _delete(context, statement, parameters)
+    raise NotTabularError
+
+
+def _insert(context: Context, statement: Insert, parameters: ParameterTable) -> Counted:
+    """One INSERT of a row for each parameter set.
+
+    With ON CONFLICT DO UPDATE the statements could update what one before them inserted: RepeatedKeyError tells.
+    """
+    conflict = statement.on_conflict
+    others = list(statement.returning)
+    if conflict is not None:
+        others += [e for e in (conflict.where, *(a.value for a in conflict.update)) if e is not None]
+    if any(has_parameters(expression) or expression.find(exp.Query) for expression in others):
+        raise NotTabularError
+    target = Target.of(context, statement.target, statement.alias)
+    target.require("INSERT INTO", target.capabilities.inserts)
+    return insert_rows(target, statement, _source(target, statement, parameters))
+
+
+def _update(context: Context, statement: Update, parameters: ParameterTable) -> Counted:
+    """One UPDATE … FROM the parameters, if each row is found by a key that no two sets share and that stays as it is."""
+    target = Target.of(context, statement.target, statement.alias)
+    keys = _keys(target, statement, [assignment.value for assignment in statement.assignments])
+    changed = {name.casefold() for assignment in statement.assignments for name in assignment.column}
+    keys = {column: name for column, name in keys.items() if column.casefold() not in changed}
+    if not keys or not _distinct(target, keys, parameters):
+        raise NotTabularError
+    assignments = tuple(
+        assignment if assignment.value is None else replace(assignment, value=parameters.in_place(assignment.value))
+        for assignment in statement.assignments
+    )
+    joined = replace(_joined(target, statement, parameters), assignments=assignments)
+    target, bounds = _bounds(target, keys, parameters)
+    return Updating(target, joined, _relation(target, parameters), bounds).run()
+
+
+def _delete(context: Context, statement: Delete, parameters: ParameterTable) -> Counted:
+    """One DELETE … USING the parameters: a row that several sets match is gone after the first."""
+    target = Target.of(context, statement.target, statement.alias)
+    keys = _keys(target, statement, [])
+    if not keys:
+        raise NotTabularError
+    joined = _joined(target, statement, parameters)
+    target, bounds = _bounds(target, keys, parameters)
+    return delete_rows(target, joined, _relation(target, parameters), bounds)
+
+
+def _keys(target: Target, statement: Update | Delete, others: Sequence[exp.Expression | None]) -> dict[str, str]:
+    """Column -> parameter of the `column = ?` that the condition demands.
+
+    NotTabularError when the statement reads relations: what it sees would be the state before all statements.
+    """
+    expressions = [e for e in (statement.where, *others) if e is not None]
+    if statement.where is None or statement.source or statement.ctes is not None:
+        raise NotTabularError
+    if any(isinstance(expression, exp.Var) or expression.find(exp.Query) for expression in expressions):
+        raise NotTabularError
+    keys = {}
+    for condition in statement.where.flatten() if isinstance(statement.where, exp.And) else [statement.where]:
+        equality = condition.unnest()
+        if not isinstance(equality, exp.EQ):
+            continue
+        for column, value in ((equality.left, equality.right), (equality.right, equality.left)):
+            name = parameter_name(value)
+            if name is not None and isinstance(column, exp.Column) and _is_own(target, column):
+                keys[column.name] = name
+    return keys
+
+
+def _is_own(target: Target, column: exp.Column) -> bool:
+    return target.table.schema.get(column.name) is not None and column.table.casefold() in ("", target.name.casefold())
+
+
+def _distinct(target: Target, keys: Mapping[str, str], parameters: ParameterTable) -> bool:
+    """Whether no two parameter sets can mean the same row by these key columns. A NULL means none."""
+    values = [
+        cast(parameters.item(exp.Placeholder(this=name), sql_type(field.type)), field)
+        for column, name in keys.items()
+        for field in [field_named(target.table, column)]
+    ]
+    names = [f"k{i}" for i in range(len(values))]
+    selected = ", ".join(f"{value} AS {name}" for value, name in zip(values, names, strict=True))
+    known = " AND ".join(f"{name} IS NOT NULL" for name in names)
+    sql = (
+        f"SELECT count(*), count(DISTINCT ({', '.join(names)},)) FROM "
+        f"(SELECT {selected} FROM {_from_parameters(target)}) WHERE {known}"
+    )
+    try:
+        counts = target.context.engine.fetch(target.query(sql, _relation(target, parameters)))
+    except DataError as error:
+        raise NotTabularError from error
+    return bool(counts.column(0)[0] == counts.column(1)[0])
+
+
+def _bounds(
+    target: Target, keys: Mapping[str, str], parameters: ParameterTable
+) -> tuple[Target, exp.Expression | None]:
+    """A condition with constants that the statements' conditions imply, and the target with their values as parameters."""
+    conditions: list[exp.Expression] = []
+    values: dict[str, object] = {}
+    for column, name in keys.items():
+        extremes = parameters.range(name)
+        if extremes is not None:
+            for comparison, value in zip((exp.GTE, exp.LTE), extremes, strict=True):
+                bound = f"_lake_bound_{len(values)}"
+                values[bound] = value
+                column_ = exp.Column(this=exp.to_identifier(column, quoted=True))
+                conditions.append(comparison(this=column_, expression=exp.Placeholder(this=bound)))
+    context = replace(target.context, parameters=values)
+    return replace(target, context=context), exp.and_(*conditions) if conditions else None
+
+
+def _joined(target: Target, statement: S, parameters: ParameterTable) -> S:
+    """`statement` beside the parameter table, with its columns in place of the condition's parameters."""
+    assert statement.where is not None
+    name = target.relation_name(ALIAS)
+    item = exp.Table(
+        this=exp.to_identifier(name.name, quoted=True),
+        db=exp.to_identifier(name.schema, quoted=True),
+        catalog=exp.to_identifier(name.catalog, quoted=True),
+    )
+    where = parameters.in_place(statement.where)
+    return replace(statement, where=where, source=(item,), identifiers=frozenset())
+
+
+def _relation(target: Target, parameters: ParameterTable) -> dict[RelationName, Relation]:
+    return {target.relation_name(ALIAS): parameters.rows}
+
+
+def _from_parameters(target: Target) -> str:
+    return f"{target.path_of(ALIAS)} AS {quote_identifier(ALIAS)}"
+
+
+def _source(target: Target, statement: Insert, parameters: ParameterTable) -> RowSource:
+    """The one row of VALUES, for each parameter set."""
+    rows = None if statement.source is None else values_rows(statement.source)
+    if rows is None or len(rows) != 1 or statement.by_name or statement.ctes is not None:
+        raise NotTabularError
+    given = given_fields(target, statement)
+    (items,) = rows
+    if len(items) != len(given):
+        raise mismatch(target, len(given), len(items))
+    if any(item.find(exp.Query) for item in items):
+        raise NotTabularError
+    values = [
+        default(field) if (0, i) in statement.defaults else cast(parameters.item(item, sql_type(field.type)), field)
+        for i, (item, field) in enumerate(zip(items, given, strict=True))
+    ]
+    base = target.query("", _relation(target, parameters))
+    return projection(target, given, values, f" FROM {_from_parameters(target)}", base, small=True)

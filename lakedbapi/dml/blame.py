@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
@@ -25,7 +26,7 @@ def blaming(target: Target, query: Query, alone: Mapping[str, str]) -> Iterator[
         column = _failing(target, query, alone)
         if column is None:
             raise
-        raise DataError(f"value for column {target.table.name}.{column}: {error}") from error
+        raise DataError(f"value for column {target.table.name}.{column}: {_plain(str(error))}") from error
 
 
 def _failing(target: Target, query: Query, alone: Mapping[str, str]) -> str | None:
@@ -37,3 +38,8 @@ def _failing(target: Target, query: Query, alone: Mapping[str, str]) -> str | No
         except DataError:
             return column
     return None
+
+
+def _plain(message: str) -> str:
+    """Without the engine's prefix and without names that are not the statement's."""
+    return re.sub(r"^Conversion Error: | when casting from source column _lake_\w+", "", message)

@@ -28,6 +28,10 @@ EXCLUDED = "excluded"
 _ORDINAL = "_lake_ordinal"
 
 
+class RepeatedKeyError(ProgrammingError):
+    """Two proposed rows with one key would both update, or one the other."""
+
+
 def upsert(target: Target, statement: Insert, proposed: pa.Table, new_rows: NewRows) -> Counted:
     """`proposed` rows are inserted where no row has the same key, else update it or are left out.
 
@@ -118,7 +122,7 @@ def _one_of_each_key(target: Target, conflict: OnConflict, keys: tuple[Field, ..
     if not len(surplus):
         return proposed
     if conflict.update:
-        raise ProgrammingError(
+        raise RepeatedKeyError(
             f"INSERT INTO {target.table.name} … ON CONFLICT DO UPDATE: {len(surplus)} of the rows have the same "
             f"({', '.join(key.name for key in keys)}) as one before them; no row can be updated twice by one statement"
         )

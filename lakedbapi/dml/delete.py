@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+from sqlglot import exp
 
 from lakedbapi.context import Context, Counted
 from lakedbapi.dml.addresses import Addresses, first_of_each
@@ -16,6 +18,7 @@ from lakedbapi.dml.returning import Returning, evaluate
 from lakedbapi.dml.sources import aliases, from_clause, named, with_clause
 from lakedbapi.dml.strategy import settle
 from lakedbapi.dml.target import Target
+from lakedbapi.engine.base import Relation, RelationName
 from lakedbapi.model.changes import RowChanges
 from lakedbapi.query.prune import Pruning, prune
 from lakedbapi.sql.statements import Delete, Truncate
@@ -34,9 +37,19 @@ def delete(context: Context, statement: Delete) -> Counted:
     target.require("DELETE FROM", target.capabilities.row_changes)
     if statement.where is None and not statement.source and not statement.returning:
         return _delete_all(target)
-    pruning = prune(context, target.contents, statement.where, target.name)
+    return delete_rows(target, statement)
+
+
+def delete_rows(
+    target: Target,
+    statement: Delete,
+    extra: Mapping[RelationName, Relation] | None = None,
+    bounds: exp.Expression | None = None,
+) -> Counted:
+    """DELETE with a condition. `extra` relations can be named in it; `bounds` follows from it, and decides about files."""
+    pruning = prune(target.context, target.contents, bounds or statement.where, target.name)
     whole = whole_files(statement, pruning)
-    rows, parts = _matching(target, statement, pruning.keep & ~whole)
+    rows, parts = _matching(target, statement, pruning.keep & ~whole, extra or {})
     addresses = Addresses.of(rows)
     if statement.source:
         first = first_of_each(addresses)
@@ -77,7 +90,9 @@ def _delete_all(target: Target) -> Counted:
     return Counted(count, deleted=count)
 
 
-def _matching(target: Target, statement: Delete, keep: npt.NDArray[np.bool_]) -> tuple[pa.Table, Parts]:
+def _matching(
+    target: Target, statement: Delete, keep: npt.NDArray[np.bool_], extra: Mapping[RelationName, Relation]
+) -> tuple[pa.Table, Parts]:
     """Address, and with RETURNING all columns and the rows of the other relations, of every match."""
     scan, parts = target.contents.scan(keep)
     columns = [target.column(target.part), target.column(target.position)]
@@ -88,7 +103,7 @@ def _matching(target: Target, statement: Delete, keep: npt.NDArray[np.bool_]) ->
     if statement.where is not None:
         sql += f" WHERE ({target.render(statement.where)})"
     identifiers = named(statement.identifiers, [statement.where], statement.ctes, statement.source)
-    query = target.query(sql, target.scan_relation(scan), identifiers, statement.specials)
+    query = target.query(sql, {**extra, **target.scan_relation(scan)}, identifiers, statement.specials)
     return target.context.engine.fetch(query), parts
 
 

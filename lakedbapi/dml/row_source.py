@@ -70,11 +70,11 @@ def of_statement(target: Target, statement: Insert) -> RowSource:
     source = statement.source
     base = _base(target, statement)
     if source is None:
-        return _projection(target, (), (), "", base, small=True)
+        return projection(target, (), (), "", base, small=True)
     if statement.by_name:
         given = fields_named(target.table, _described(target, source, base))
     else:
-        given = fields_named(target.table, statement.columns) if statement.columns else target.fields
+        given = given_fields(target, statement)
     rows = values_rows(source)
     if rows is not None and not statement.by_name:
         return _values(target, statement, given, rows, base)
@@ -95,6 +95,11 @@ def of_arrow(target: Target, source: pa.Table | pa.RecordBatchReader) -> RowSour
     given = fields_named(target.table, source.schema.names)
     base = target.query("", {target.relation_name(ARROW): source})
     return _casting(target, given, target.path_of(ARROW), base, exact=True)
+
+
+def given_fields(target: Target, statement: Insert) -> tuple[Field, ...]:
+    """The columns that an INSERT gives by position."""
+    return fields_named(target.table, statement.columns) if statement.columns else target.fields
 
 
 def values_rows(source: Select) -> list[list[exp.Expression]] | None:
@@ -128,11 +133,11 @@ def _values(
         for i, row in enumerate(rows)
     ]
     if len(casts) == 1:
-        return _projection(target, given, casts[0], "", base, small=True)
+        return projection(target, given, casts[0], "", base, small=True)
     names = [f"_lake_c{i}" for i in range(len(given))]
     text = ", ".join(f"({', '.join(row)})" for row in casts)
     item = f"(VALUES {text}) AS _lake_source({', '.join(names)})"
-    return _projection(target, given, names, f" FROM {item}", base, small=True)
+    return projection(target, given, names, f" FROM {item}", base, small=True)
 
 
 def _casting(target: Target, given: Sequence[Field], item: str, base: Query, *, exact: bool) -> RowSource:
@@ -141,10 +146,10 @@ def _casting(target: Target, given: Sequence[Field], item: str, base: Query, *, 
     surplus = "" if exact else f", * EXCLUDE ({', '.join(names)})"
     casts = [cast(name, field) for name, field in zip(names, given, strict=True)]
     rows = f" FROM {item} AS _lake_source({', '.join(names)})"
-    return _projection(target, given, casts, rows, base, surplus=surplus)
+    return projection(target, given, casts, rows, base, surplus=surplus)
 
 
-def _projection(
+def projection(
     target: Target,
     given: Sequence[Field],
     values: Sequence[str],
@@ -154,6 +159,7 @@ def _projection(
     surplus: str = "",
     small: bool = False,
 ) -> RowSource:
+    """`values` are SQL over FROM `rows` for the columns `given`; the others get their default. `base` has the WITH clause."""
     by_name = {field.name: value for field, value in zip(given, values, strict=True)}
     items = [f"{by_name.get(f.name) or default(f)} AS _lake_v{i}" for i, f in enumerate(target.fields)]
     prefix = base.sql

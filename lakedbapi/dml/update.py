@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import pyarrow as pa
+from sqlglot import exp
 
 from lakedbapi.context import Context, Counted
 from lakedbapi.dml.addresses import Addresses, Repeats
@@ -15,7 +16,7 @@ from lakedbapi.dml.sources import aliases, from_clause, named, with_clause
 from lakedbapi.dml.strategy import settle
 from lakedbapi.dml.target import Target
 from lakedbapi.dml.values import assigned
-from lakedbapi.engine.base import Query
+from lakedbapi.engine.base import Query, Relation, RelationName
 from lakedbapi.errors import ProgrammingError
 from lakedbapi.query.prune import prune
 from lakedbapi.sql.statements import Update
@@ -39,8 +40,17 @@ def update(context: Context, statement: Update) -> Counted:
 class Updating:
     """One UPDATE on its way. Result columns: part, position, row id, fingerprint, new values, source rows."""
 
-    def __init__(self, target: Target, statement: Update) -> None:
+    def __init__(
+        self,
+        target: Target,
+        statement: Update,
+        extra: Mapping[RelationName, Relation] | None = None,
+        bounds: exp.Expression | None = None,
+    ) -> None:
+        """`extra` relations can be named in the statement; `bounds` follows from its condition, and decides about files."""
         self._target = target
+        self._extra = extra or {}
+        self._bounds = bounds or statement.where
         self._statement = statement
         self._values = assigned(target, statement.assignments, target.render)
         self._returning = Returning(
@@ -58,10 +68,12 @@ class Updating:
 
     def run(self) -> Counted:
         target = self._target
-        keep = prune(target.context, target.contents, self._statement.where, target.name).keep
+        keep = prune(target.context, target.contents, self._bounds, target.name).keep
         scan, parts = target.contents.scan(keep)
         statement = self._statement
-        query = target.query(self._sql(), target.scan_relation(scan), self._identifiers, statement.specials)
+        query = target.query(
+            self._sql(), {**self._extra, **target.scan_relation(scan)}, self._identifiers, statement.specials
+        )
         alone = {name: self._values_sql([value]) for name, value in self._values.items()}
         with blaming(target, query, alone):
             addresses = Addresses.joined([self._take(rows) for rows in self._chunks(query, parts)])
