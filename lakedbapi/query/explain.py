@@ -25,7 +25,9 @@ def explain(context: Context, select: Select, *, analyze: bool = False) -> Resul
     lines: list[str] = []
     for name, relation in planned.relations.items():
         whole = everything.get(name)
-        if isinstance(relation, ScanRelation) and isinstance(whole, ScanRelation) and _is_used(select, name):
+        if not (isinstance(relation, ScanRelation) and isinstance(whole, ScanRelation)):
+            continue
+        if _is_used(select, name):
             lines += scan_lines(_called(select, name), relation.scan, whole.scan.file_count)
     verb = "EXPLAIN ANALYZE" if analyze else "EXPLAIN"
     text = context.engine.fetch(replace(planned, sql=f"{verb} {planned.sql}"))

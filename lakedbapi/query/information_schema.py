@@ -28,10 +28,7 @@ def information_schema(context: Context, view: str, catalog: str | None, view_co
     found = _VIEWS.get(view)
     if found is None:
         raise ProgrammingError(f"information_schema.{view} does not exist; there are: {', '.join(sorted(_VIEWS))}")
-    if catalog is None:
-        aliases = list(context.transaction.catalogs)
-    else:
-        aliases = [resolve_catalog(context, catalog)]
+    aliases = list(context.transaction.catalogs) if catalog is None else [resolve_catalog(context, catalog)]
     views = (context.transaction.view(alias, context.as_of) for alias in aliases)
     rows = list(chain.from_iterable(found.rows(_Source(context, view, view_columns)) for view in views))
     return pa.Table.from_pylist(rows, found.schema)

@@ -75,6 +75,14 @@ def resolve_view(context: Context, name: Name) -> ResolvedView:
 
 def resolve_relation(context: Context, name: Name) -> ResolvedTable | ResolvedView:
     """The table or view that `name` means."""
+    found = find_relation(context, name)
+    if found is None:
+        raise _unknown(context, "table or view", name)
+    return found
+
+
+def find_relation(context: Context, name: Name) -> ResolvedTable | ResolvedView | None:
+    """Like `resolve_relation`; None when there is neither."""
     for place in _places(context, name):
         table = place.view.table(place.schema.name, name.last)
         if table is not None:
@@ -82,7 +90,7 @@ def resolve_relation(context: Context, name: Name) -> ResolvedTable | ResolvedVi
         info = place.view.view(place.schema.name, name.last)
         if info is not None:
             return ResolvedView(*place, info)
-    raise _unknown(context, "table or view", name)
+    return None
 
 
 def resolve_schema(context: Context, name: Name) -> ResolvedSchema:

@@ -1,0 +1,73 @@
+"""Staging of schemas, tables and views in the open transaction."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TypeVar
+
+from lakedbapi.context import Context
+from lakedbapi.errors import NotSupportedError
+from lakedbapi.formats.base import Catalog
+from lakedbapi.model.catalog import SchemaInfo, TableInfo, ViewInfo
+from lakedbapi.model.changes import RowChanges
+
+T = TypeVar("T", SchemaInfo, TableInfo, ViewInfo)
+
+
+def require(catalog: Catalog, statement: str, capable: bool) -> None:
+    """NotSupportedError when the format cannot do what `statement` (such as `CREATE VIEW v`) says."""
+    if not capable:
+        raise NotSupportedError(
+            f"{statement}: format {catalog.format!r} cannot do this; use a catalog of another format, such as ducklake"
+        )
+
+
+def stage_schema(context: Context, alias: str, schema: SchemaInfo) -> None:
+    changes = context.transaction.changes(alias)
+    context.transaction.stage(alias, replace(changes, schemas={**changes.schemas, schema.id: schema}))
+
+
+def stage_table(context: Context, alias: str, table: TableInfo, rows: RowChanges | None = None) -> None:
+    """Stage a new or altered table, and its row changes if these change with it."""
+    changes = context.transaction.changes(alias)
+    staged = replace(changes, tables={**changes.tables, table.id: table})
+    if rows is not None:
+        staged = replace(staged, rows={**changes.rows, table.id: rows})
+    context.transaction.stage(alias, staged)
+
+
+def stage_view(context: Context, alias: str, view: ViewInfo) -> None:
+    changes = context.transaction.changes(alias)
+    context.transaction.stage(alias, replace(changes, views={**changes.views, view.id: view}))
+
+
+def stage_dropped_schema(context: Context, alias: str, schema: SchemaInfo) -> None:
+    changes = context.transaction.changes(alias)
+    context.transaction.stage(alias, replace(changes, schemas=_without(changes.schemas, schema.id)))
+
+
+def stage_dropped_table(context: Context, alias: str, table: TableInfo) -> None:
+    """Drop a table together with what this transaction did to its rows."""
+    changes = context.transaction.changes(alias)
+    context.transaction.stage(
+        alias,
+        replace(
+            changes,
+            tables=_without(changes.tables, table.id),
+            rows={id: rows for id, rows in changes.rows.items() if id != table.id},
+            identities={key: value for key, value in changes.identities.items() if key[0] != table.id},
+            read=changes.read - {table.id},
+        ),
+    )
+
+
+def stage_dropped_view(context: Context, alias: str, view: ViewInfo) -> None:
+    changes = context.transaction.changes(alias)
+    context.transaction.stage(alias, replace(changes, views=_without(changes.views, view.id)))
+
+
+def _without(staged: Mapping[int, T | None], id: int) -> dict[int, T | None]:
+    """An object that only this transaction has leaves no trace; any other is staged as dropped."""
+    others = {key: value for key, value in staged.items() if key != id}
+    return others if id < 0 else {**others, id: None}

@@ -1,0 +1,109 @@
+"""CREATE VIEW and DROP VIEW."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from sqlglot import exp
+
+from lakedbapi.context import Context
+from lakedbapi.ddl.staging import require, stage_dropped_view, stage_view
+from lakedbapi.engine.base import Query
+from lakedbapi.errors import NotSupportedError, ProgrammingError
+from lakedbapi.model.catalog import CATALOG_PLACEHOLDER, ViewInfo, provisional_id
+from lakedbapi.model.sql_types import quote_identifier
+from lakedbapi.query.names import NewName, find_relation, find_schema, resolve_new, resolve_view
+from lakedbapi.query.relations import relations, without_rows
+from lakedbapi.sql.expressions import render
+from lakedbapi.sql.statements import CreateView, DropTable, Name
+
+
+def create_view(context: Context, statement: CreateView) -> None:
+    place = resolve_new(context, statement.name)
+    catalog = place.view.catalog
+    require(catalog, f"CREATE VIEW {statement.name}", catalog.capabilities.views)
+    if place.table is not None:
+        raise ProgrammingError(f"{statement.name} is a table; drop it, or choose another name for the view")
+    if place.info is not None and statement.if_not_exists:
+        return
+    if place.info is not None and not statement.or_replace:
+        raise ProgrammingError(f"view {statement.name} exists already; write IF NOT EXISTS or OR REPLACE")
+    if place.info is not None:
+        stage_dropped_view(context, place.alias, place.info)
+    view = ViewInfo(
+        provisional_id(),
+        place.schema.id,
+        place.name,
+        _stored_text(context, place, statement),
+        column_aliases=statement.column_aliases,
+    )
+    stage_view(context, place.alias, view)
+    _check(context, place)
+
+
+def drop_view(context: Context, statement: DropTable) -> None:
+    if statement.if_exists and find_relation(context, statement.name) is None:
+        return
+    alias, view, _, info = resolve_view(context, statement.name)
+    require(view.catalog, f"DROP VIEW {statement.name}", view.catalog.capabilities.views)
+    stage_dropped_view(context, alias, info)
+
+
+def _check(context: Context, place: NewName) -> None:
+    """Let the engine bind the view, so that unknown tables and columns, and a view that reads itself, are found now."""
+    parts = (place.alias, place.schema.name, place.name)
+    identifiers = frozenset(part.casefold() for part in parts)
+    inner = replace(context, search_path=parts[:2], registered={})
+    found = without_rows(relations(inner, identifiers, ()))
+    path = ".".join(map(quote_identifier, parts))
+    context.engine.fetch(Query(f"SELECT * FROM {path} LIMIT 0", found, {}, parts[:2]))
+
+
+def _stored_text(context: Context, place: NewName, statement: CreateView) -> str:
+    """The query as written, if it means the same wherever the view is read from.
+
+    Otherwise its tables are qualified: with the placeholder for the own catalog, and with the current schema.
+    """
+    home = (place.alias, place.schema.name)
+    query = statement.query
+    is_home = tuple(part.casefold() for part in context.search_path) == tuple(part.casefold() for part in home)
+    names_catalog = place.alias.casefold() in query.identifiers
+    if is_home and not names_catalog:
+        return statement.sql
+    if query.tree is None or query.specials:
+        if is_home:
+            return statement.sql
+        raise NotSupportedError(
+            f"view {statement.name} cannot be created from schema {'.'.join(context.search_path)}, because its query "
+            f"would mean something else in {'.'.join(home)}; USE {'.'.join(home)} first"
+        )
+    tree = query.tree.copy()
+    common = {cte.alias.casefold() for cte in tree.find_all(exp.CTE)}
+    for table in list(tree.find_all(exp.Table)):
+        if isinstance(table.this, exp.Identifier):
+            _qualify(context, place, table, common)
+    return render(tree)
+
+
+def _qualify(context: Context, place: NewName, table: exp.Table, common: set[str]) -> None:
+    parts = [part.name for part in table.parts]
+    if len(parts) == 1 and parts[0].casefold() in common:
+        return
+    if len(parts) == 1:
+        alias, schema = context.search_path
+    elif len(parts) == 2:
+        found = find_schema(context, Name((parts[0],)))
+        if found is None:
+            if parts[0].casefold() != place.alias.casefold():
+                return
+            alias, schema = place.alias, "main"
+        else:
+            alias, schema = found.alias, found.schema.name
+    else:
+        alias, schema = parts[0], parts[1]
+    is_own = alias.casefold() == place.alias.casefold()
+    catalog = (
+        exp.Identifier(this=CATALOG_PLACEHOLDER, quoted=False) if is_own else exp.to_identifier(alias, quoted=True)
+    )
+    table.set("catalog", catalog)
+    table.set("db", exp.to_identifier(schema, quoted=True))

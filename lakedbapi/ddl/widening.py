@@ -1,0 +1,56 @@
+"""Which types a column can be changed to: those that hold every value of the old one."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from lakedbapi.ddl.paths import children, with_children
+from lakedbapi.errors import NotSupportedError
+from lakedbapi.model.sql_types import sql_type
+from lakedbapi.model.types import Decimal, Field, List, Map, Scalar, Struct, Type
+
+_WIDER: dict[str, str] = {
+    "int8": "int16 int32 int64 float64",
+    "int16": "int32 int64 float64",
+    "int32": "int64 float64",
+    "uint8": "uint16 uint32 uint64 int16 int32 int64 float64",
+    "uint16": "uint32 uint64 int32 int64 float64",
+    "uint32": "uint64 int64 float64",
+    "float32": "float64",
+    "date": "timestamp",
+    "timestamp": "timestamp_ns",
+}
+
+
+def widened(field: Field, new: Type) -> Field:
+    """The field with the type `new`, fields in it keeping their ids. NotSupportedError when that is not wider."""
+    old = field.type
+    if _same_kind(old, new):
+        fields = children(field)
+        others = children(replace(field, type=new))
+        if [f.name.casefold() for f in fields] != [f.name.casefold() for f in others]:
+            raise NotSupportedError(
+                f"the fields of {field.name!r} cannot be changed by a new type: "
+                "use ALTER TABLE … ADD, DROP or RENAME COLUMN with the path of the field"
+            )
+        return with_children(field, tuple(widened(f, o.type) for f, o in zip(fields, others, strict=True)))
+    if not _is_wider(old, new):
+        raise NotSupportedError(
+            f"{field.name!r} cannot be changed from {sql_type(old)} to {sql_type(new)}: data files keep their type, "
+            "and not all of its values fit. Add a column, UPDATE it, DROP the old one and RENAME the new one"
+        )
+    return replace(field, type=new)
+
+
+def _same_kind(old: Type, new: Type) -> bool:
+    return isinstance(old, (Struct, List, Map)) and type(old) is type(new)
+
+
+def _is_wider(old: Type, new: Type) -> bool:
+    if old == new:
+        return True
+    if isinstance(old, Decimal) and isinstance(new, Decimal):
+        return new.scale == old.scale and new.precision >= old.precision
+    if isinstance(old, Scalar) and isinstance(new, Scalar):
+        return new.name in _WIDER.get(old.name, "").split()
+    return False
