@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import posixpath
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from datetime import datetime, timezone
 from typing import Any
 
@@ -63,94 +64,67 @@ class Storage:
         return path
 
     def exists(self, path: str) -> bool:
-        try:
+        with _reported("looking for", path):
             return bool(self.filesystem.exists(path))
-        except OSError as error:
-            raise _failed("looking for", path, error) from error
 
     def size(self, path: str) -> int:
         """Bytes."""
-        try:
+        with _reported("looking at", path):
             return int(self.filesystem.size(path))
-        except OSError as error:
-            raise _failed("looking at", path, error) from error
 
     def read_bytes(self, path: str) -> bytes:
-        try:
+        with _reported("reading", path):
             return bytes(self.filesystem.cat_file(path))
-        except OSError as error:
-            raise _failed("reading", path, error) from error
 
     def write_exclusive(self, path: str, data: bytes) -> None:
         """Create `path` with `data`; FileExistsError if it exists already.
 
         Atomic on local files and on stores with a conditional put; elsewhere best effort. Never leaves a partial file.
         """
-        if self.is_local:
-            _write_local(path, data)
-            return
-        try:
-            self.filesystem.pipe_file(path, data, mode="create")
-        except FileExistsError:
-            raise
-        except (TypeError, NotImplementedError):
-            if self.exists(path):
-                raise FileExistsError(path) from None
-            self._overwrite(path, data)
-        except OSError as error:
-            raise _failed("writing", path, error) from error
-
-    def _overwrite(self, path: str, data: bytes) -> None:
-        try:
-            self.filesystem.pipe_file(path, data)
-        except OSError as error:
-            raise _failed("writing", path, error) from error
+        with _reported("writing", path):
+            if self.is_local:
+                _write_local(path, data)
+                return
+            try:
+                self.filesystem.pipe_file(path, data, mode="create")
+            except (TypeError, NotImplementedError):
+                if self.filesystem.exists(path):
+                    raise FileExistsError(path) from None
+                self.filesystem.pipe_file(path, data)
 
     def makedirs(self, path: str) -> None:
         """Make the directory `path` and its parents, where the store has directories."""
-        try:
-            if self.is_local:
-                os.makedirs(path, exist_ok=True)
-            elif not _is_object_store(self.filesystem):
+        if not _is_object_store(self.filesystem):
+            with _reported("making directory", path):
                 self.filesystem.makedirs(path, exist_ok=True)
-        except OSError as error:
-            raise _failed("making directory", path, error) from error
 
     def delete(self, paths: Iterable[str]) -> None:
         """Remove files; one that is missing already is fine."""
         remaining = list(paths)
-        if self.is_local:
-            for path in remaining:
-                _remove_local(path)
-            return
-        if not remaining:
-            return
-        try:
-            self.filesystem.rm(remaining)
-        except FileNotFoundError:
-            for path in remaining:
-                self._remove(path)
-        except OSError as error:
-            raise _failed("removing", remaining[0], error) from error
+        if not self.is_local and len(remaining) > 1:
+            try:
+                self.filesystem.rm(remaining)
+                return
+            except FileNotFoundError:
+                pass  # Some are gone; which ones shows one by one.
+            except Exception as error:
+                raise _failed("removing", remaining[0], error) from error
+        for path in remaining:
+            self._remove(path)
 
     def _remove(self, path: str) -> None:
-        try:
-            self.filesystem.rm_file(path)
-        except FileNotFoundError:
-            pass
-        except OSError as error:
-            raise _failed("removing", path, error) from error
+        with _reported("removing", path), suppress(FileNotFoundError):
+            os.unlink(path) if self.is_local else self.filesystem.rm_file(path)
 
     def list(self, prefix: str | None = None) -> pa.Table:
         """All files below `prefix` (default: the root), recursively; columns `LISTING`. No directory = no files."""
         start = prefix or self.root
-        try:
+        with _reported("listing", start):
             self.filesystem.invalidate_cache()
-            found = self.filesystem.find(start, detail=True)
-        except FileNotFoundError:
-            found = {}
-        except OSError as error:
-            raise _failed("listing", start, error) from error
+            try:
+                found = self.filesystem.find(start, detail=True)
+            except FileNotFoundError:
+                found = {}
         entries = [entry for entry in found.values() if entry.get("type") != "directory"]
         columns = [
             pa.array([self._full(entry["name"]) for entry in entries], pa.string()),
@@ -188,32 +162,30 @@ def _mtime(entry: Mapping[str, Any]) -> datetime | None:
 
 def _write_local(path: str, data: bytes) -> None:
     directory = posixpath.dirname(path)
-    temporary = posixpath.join(directory, f".{posixpath.basename(path)}.{os.getpid()}.{os.urandom(4).hex()}.tmp")
+    temporary = posixpath.join(directory, f".{posixpath.basename(path)}.{os.urandom(6).hex()}.tmp")
+    os.makedirs(directory, exist_ok=True)
     try:
-        os.makedirs(directory, exist_ok=True)
         with open(temporary, "xb") as file:
             file.write(data)
             file.flush()
             os.fsync(file.fileno())
-        try:
-            os.link(temporary, path)  # Fails if the target exists, and shows it only complete.
-        finally:
+        os.link(temporary, path)  # Fails if the target exists, and shows it only complete.
+    finally:
+        with suppress(FileNotFoundError):
             os.unlink(temporary)
-    except FileExistsError:
-        raise
-    except OSError as error:
-        raise _failed("writing", path, error) from error
 
 
-def _remove_local(path: str) -> None:
+@contextmanager
+def _reported(action: str, path: str) -> Iterator[None]:
+    """Turn whatever a filesystem raises (each has its own) into an OperationalError that names the path."""
     try:
-        os.unlink(path)
-    except FileNotFoundError:
-        pass
-    except OSError as error:
-        raise _failed("removing", path, error) from error
+        yield
+    except (FileExistsError, errors.Error):
+        raise
+    except Exception as error:
+        raise _failed(action, path, error) from error
 
 
-def _failed(action: str, path: str, error: OSError) -> errors.OperationalError:
-    reason = error.strerror or str(error) or type(error).__name__
+def _failed(action: str, path: str, error: Exception) -> errors.OperationalError:
+    reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
     return errors.OperationalError(f"{path}: {action} it failed: {reason}")

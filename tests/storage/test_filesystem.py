@@ -1,0 +1,125 @@
+"""Storage on local files, in memory and on S3: the same promises everywhere."""
+
+from __future__ import annotations
+
+import os
+import uuid
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from datetime import datetime, timedelta, timezone
+from pathlib import Path
+
+import pytest
+
+from lakedbapi.errors import OperationalError
+from lakedbapi.storage.filesystem import Storage
+
+
+@pytest.fixture(scope="module")
+def s3_endpoint() -> Iterator[str]:
+    server = pytest.importorskip("moto.server")
+    running = server.ThreadedMotoServer(port=0)
+    running.start()
+    host, port = running.get_host_and_port()
+    yield f"http://{host}:{port}"
+    running.stop()
+
+
+@pytest.fixture(params=["local", "memory", "s3"])
+def storage(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Storage]:
+    if request.param == "local":
+        yield Storage.of(str(tmp_path / "lake"))
+    elif request.param == "memory":
+        yield Storage.of(f"memory://lake-{uuid.uuid4().hex}/data")
+    else:
+        options = {"key": "x", "secret": "y", "endpoint_url": request.getfixturevalue("s3_endpoint")}
+        bucket = f"lake-{uuid.uuid4().hex}"
+        storage = Storage.of(f"s3://{bucket}/data", options)
+        storage.filesystem.mkdir(bucket)
+        yield storage
+
+
+def test_paths_are_joined_below_the_root(storage: Storage) -> None:
+    assert storage.root.endswith("/")
+    assert storage.join("main/", "t/", "a.parquet") == f"{storage.root}main/t/a.parquet"
+    assert storage.join("main", "t") == f"{storage.root}main/t"
+
+
+def test_what_was_written_is_read_and_listed(storage: Storage) -> None:
+    path = storage.join("main/", "t/", "ü a%20.parquet")
+    storage.write_exclusive(path, b"content")
+    assert storage.exists(path)
+    assert storage.size(path) == 7
+    assert storage.read_bytes(path) == b"content"
+    (row,) = storage.list().to_pylist()
+    assert (row["path"], row["size"]) == (path, 7)
+    assert abs(row["mtime"] - datetime.now(timezone.utc)) < timedelta(minutes=5)
+    assert storage.list(storage.join("other/")).num_rows == 0
+
+
+def test_a_file_is_never_overwritten(storage: Storage) -> None:
+    path = storage.join("a")
+    storage.write_exclusive(path, b"first")
+    with pytest.raises(FileExistsError):
+        storage.write_exclusive(path, b"second")
+    assert storage.read_bytes(path) == b"first"
+    assert storage.list().num_rows == 1
+
+
+def test_one_of_several_writers_wins(tmp_path: Path) -> None:
+    storage = Storage.of(str(tmp_path))
+
+    def write(number: int) -> bool:
+        try:
+            storage.write_exclusive(storage.join("a"), b"%d" % number * 10_000)
+        except FileExistsError:
+            return False
+        return True
+
+    with ThreadPoolExecutor(8) as pool:
+        assert sum(pool.map(write, range(8))) == 1
+    assert len(set(storage.read_bytes(storage.join("a")))) == 1
+
+
+def test_missing_files_can_be_deleted(storage: Storage) -> None:
+    paths = [storage.join(name) for name in ("a", "b", "c")]
+    storage.write_exclusive(paths[0], b"")
+    storage.write_exclusive(paths[2], b"")
+    storage.delete(paths)
+    storage.delete(paths[:1])
+    storage.delete([])
+    assert storage.list().num_rows == 0
+
+
+def test_errors_name_the_path(storage: Storage) -> None:
+    missing = storage.join("missing")
+    with pytest.raises(OperationalError, match="missing: reading it failed"):
+        storage.read_bytes(missing)
+    with pytest.raises(OperationalError, match="missing"):
+        storage.size(missing)
+    assert not storage.exists(missing)
+
+
+def test_directories_can_be_made_twice(storage: Storage) -> None:
+    storage.makedirs(storage.join("a/b/"))
+    storage.makedirs(storage.join("a/b/"))
+
+
+def test_local_paths_are_plain(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for url in ("x", f"{tmp_path}/x/", f"file://{tmp_path}/x"):
+        storage = Storage.of(url)
+        assert storage.root == f"{os.getcwd()}/x/"
+        assert storage.is_local
+
+
+def test_an_unknown_protocol_is_an_error() -> None:
+    with pytest.raises(OperationalError, match="nosuch://"):
+        Storage.of("nosuch://bucket/x")
+
+
+def test_secrets_are_not_shown(s3_endpoint: str) -> None:
+    storage = Storage.of("s3://nobucket/data", {"key": "x", "secret": "hunter2", "endpoint_url": s3_endpoint})
+    with pytest.raises(OperationalError) as caught:
+        storage.read_bytes(storage.join("a"))
+    assert "hunter2" not in f"{storage!r} {caught.value!r}"
