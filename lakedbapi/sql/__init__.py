@@ -1,8 +1,9 @@
 """Text -> typed statements (`lakedbapi.sql.statements`): parameters, time travel, guard."""
 
+from lakedbapi.sql.binding import bind
 from lakedbapi.sql.expressions import render
 from lakedbapi.sql.parser import parse
 from lakedbapi.sql.tokens import split
 from lakedbapi.sql.types import type_of
 
-__all__ = ["parse", "render", "split", "type_of"]
+__all__ = ["bind", "parse", "render", "split", "type_of"]

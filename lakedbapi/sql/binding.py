@@ -1,0 +1,38 @@
+"""Parameter values by their canonical names."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from lakedbapi.errors import ProgrammingError
+from lakedbapi.sql.statements import Parameters
+
+
+def bind(parameters: Parameters, values: Sequence[object] | Mapping[str, object] | None) -> dict[str, object]:
+    """`values` under the names that the canonical text uses: `1`, `2`, … for a sequence, their own for a mapping.
+
+    A mapping may have more names than the text; a sequence must have as many values as the text has parameters.
+    """
+    if parameters.named:
+        return _by_name(parameters.named, values)
+    if isinstance(values, Mapping) and not values:
+        values = None
+    if isinstance(values, Mapping):
+        if parameters.positional:
+            raise ProgrammingError("the statement has `?` parameters and was given a mapping: give a sequence of values")
+        return {}
+    if isinstance(values, (str, bytes)):
+        raise ProgrammingError("parameters must be a sequence or a mapping, not a single string: write (value,)")
+    given = () if values is None else tuple(values)
+    if len(given) != parameters.positional:
+        raise ProgrammingError(f"the statement has {parameters.positional} parameters, {len(given)} values were given")
+    return {str(number): value for number, value in enumerate(given, 1)}
+
+
+def _by_name(names: Sequence[str], values: Sequence[object] | Mapping[str, object] | None) -> dict[str, object]:
+    if not isinstance(values, Mapping):
+        raise ProgrammingError(f"the statement has named parameters ({', '.join(names)}): give a mapping of values")
+    missing = [name for name in names if name not in values]
+    if missing:
+        raise ProgrammingError(f"no value was given for parameter {missing[0]!r}")
+    return {name: values[name] for name in names}
