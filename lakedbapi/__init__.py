@@ -6,6 +6,8 @@ import os
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
+from lakedbapi.connection import Connection
+from lakedbapi.cursor import Cursor
 from lakedbapi.errors import (
     CommitUnknownError,
     ConflictError,
@@ -36,12 +38,6 @@ from lakedbapi.typecodes import (
     TimestampFromTicks,
 )
 from lakedbapi.url import parse
-
-try:
-    from lakedbapi.connection import Connection
-    from lakedbapi.cursor import Cursor
-except (ImportError, AttributeError):
-    pass
 
 try:
     __version__ = version("lakedbapi")
