@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import pyarrow as pa
 from sqlglot import exp
@@ -16,6 +16,7 @@ from lakedbapi.dml.insert import insert, insert_rows
 from lakedbapi.dml.merge import merge
 from lakedbapi.dml.parameter_table import ALIAS, NotTabularError, ParameterTable, has_parameters
 from lakedbapi.dml.row_source import RowSource, given_fields, mismatch, projection, values_rows
+from lakedbapi.dml.sources import conjunction
 from lakedbapi.dml.target import Target
 from lakedbapi.dml.update import Updating, update
 from lakedbapi.dml.values import cast, default, field_named
@@ -129,7 +130,8 @@ def _keys(target: Target, statement: Update | Delete, others: Sequence[exp.Expre
     if any(isinstance(expression, exp.Var) or expression.find(exp.Query) for expression in expressions):
         raise NotTabularError
     keys = {}
-    for condition in statement.where.flatten() if isinstance(statement.where, exp.And) else [statement.where]:
+    conditions: Any = statement.where.flatten() if isinstance(statement.where, exp.And) else [statement.where]
+    for condition in conditions:
         equality = condition.unnest()
         if not isinstance(equality, exp.EQ):
             continue
@@ -168,8 +170,9 @@ def _distinct(target: Target, keys: Mapping[str, str], parameters: ParameterTabl
 def _bounds(
     target: Target, keys: Mapping[str, str], parameters: ParameterTable
 ) -> tuple[Target, exp.Expression | None]:
-    """A condition with constants that the statements' conditions imply, and the target with their values as parameters."""
-    conditions: list[exp.Expression] = []
+    """A condition with constants that the statements' conditions imply, and the target with their values as
+    parameters."""
+    bounds: list[Any] = []
     values: dict[str, object] = {}
     for column, name in keys.items():
         extremes = parameters.range(name)
@@ -178,9 +181,9 @@ def _bounds(
                 bound = f"_lake_bound_{len(values)}"
                 values[bound] = value
                 column_ = exp.Column(this=exp.to_identifier(column, quoted=True))
-                conditions.append(comparison(this=column_, expression=exp.Placeholder(this=bound)))
+                bounds.append(comparison(this=column_, expression=exp.Placeholder(this=bound)))
     context = replace(target.context, parameters=values)
-    return replace(target, context=context), exp.and_(*conditions) if conditions else None
+    return replace(target, context=context), conjunction(bounds) if bounds else None
 
 
 def _joined(target: Target, statement: S, parameters: ParameterTable) -> S:

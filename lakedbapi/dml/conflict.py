@@ -81,8 +81,8 @@ def conflict_key(target: Target, conflict: OnConflict) -> tuple[Field, ...]:
         if len(found) == 1:
             return fields_named(target.table, found[0].columns)
     raise ProgrammingError(
-        f"INSERT INTO {target.table.name}: the table has no primary key or single unique constraint to find conflicts by; "
-        "name the columns: ON CONFLICT (column, …)"
+        f"INSERT INTO {target.table.name}: the table has no primary key or single unique constraint to find "
+        "conflicts by; name the columns: ON CONFLICT (column, …)"
     )
 
 

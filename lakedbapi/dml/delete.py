@@ -46,10 +46,11 @@ def delete_rows(
     extra: Mapping[RelationName, Relation] | None = None,
     bounds: exp.Expression | None = None,
 ) -> Counted:
-    """DELETE with a condition. `extra` relations can be named in it; `bounds` follows from it, and decides about files."""
+    """DELETE with a condition. `extra` relations can be named in it; `bounds` follows from it, and decides about
+    files."""
     pruning = prune(target.context, target.contents, bounds or statement.where, target.name)
     whole = whole_files(statement, pruning)
-    rows, parts = _matching(target, statement, pruning.keep & ~whole, extra or {})
+    rows, parts = matching(target, statement, pruning.keep & ~whole, extra or {})
     addresses = Addresses.of(rows)
     if statement.source:
         first = first_of_each(addresses)
@@ -90,7 +91,7 @@ def _delete_all(target: Target) -> Counted:
     return Counted(count, deleted=count)
 
 
-def _matching(
+def matching(
     target: Target, statement: Delete, keep: npt.NDArray[np.bool_], extra: Mapping[RelationName, Relation]
 ) -> tuple[pa.Table, Parts]:
     """Address, and with RETURNING all columns and the rows of the other relations, of every match."""

@@ -42,7 +42,8 @@ def insert_rows(target: Target, statement: Insert, source: RowSource) -> Counted
 def append(context: Context, alias: str, table: TableInfo, source: Query | pa.Table | pa.RecordBatchReader) -> int:
     """Append rows to a table, streaming; returns their number.
 
-    A query gives all columns in order; Arrow data is matched by column name, and columns that it lacks get their default.
+    A query gives all columns in order; Arrow data is matched by column name, and columns that it lacks get their
+    default.
     """
     target = Target.of_table(context, alias, table)
     target.require("INSERT INTO", target.capabilities.inserts)

@@ -22,7 +22,7 @@ from lakedbapi.dml.merging import (
 )
 from lakedbapi.dml.new_rows import NewRows
 from lakedbapi.dml.returning import Returning
-from lakedbapi.dml.sources import named, with_clause
+from lakedbapi.dml.sources import conjunction, named, with_clause
 from lakedbapi.dml.target import Target
 from lakedbapi.dml.values import assigned, cast, default, field_named, fields_named
 from lakedbapi.errors import ProgrammingError
@@ -75,7 +75,8 @@ class _Reading:
         source = statement.source
         if not isinstance(source, (exp.Table, exp.Subquery, exp.Values, exp.UDTF)) or source.args.get("joins"):
             raise ProgrammingError(
-                f"MERGE INTO {target.table.name} … USING takes one table or subquery: put a join into a subquery with an alias"
+                f"MERGE INTO {target.table.name} … USING takes one table or subquery: "
+                "put a join into a subquery with an alias"
             )
         self.alias = source.alias_or_name or "_lake_source"
         self.source = render(source)
@@ -87,12 +88,11 @@ class _Reading:
         """The join condition."""
         if self._statement.on is not None:
             return self._statement.on
-        return exp.and_(
-            *(
-                exp.EQ(this=self._qualified(self._target.name, name), expression=self._qualified(self.alias, name))
-                for name in self._statement.using
-            )
-        )
+        equalities: list[exp.Expression] = [
+            exp.EQ(this=self._qualified(self._target.name, name), expression=self._qualified(self.alias, name))
+            for name in self._statement.using
+        ]
+        return conjunction(equalities)
 
     def clause(self, action: MergeAction) -> Clause:
         render_side = self._render_for(action.when)
@@ -166,7 +166,8 @@ class _Reading:
         expected = len(self._target.fields)
         if width != expected:
             raise ProgrammingError(
-                f"MERGE INTO {self._target.table.name}: the table has {expected} columns but {what} {width}; list the columns"
+                f"MERGE INTO {self._target.table.name}: the table has {expected} columns but {what} {width}; "
+                "list the columns"
             )
 
     def _render_for(self, when: str) -> Callable[[exp.Expression], str]:

@@ -19,6 +19,7 @@ from lakedbapi.dml.target import Target
 from lakedbapi.engine.base import Query
 from lakedbapi.errors import IntegrityError, ProgrammingError
 from lakedbapi.model.sql_types import sql_type
+from lakedbapi.transaction import Parts
 
 MATCHED, NOT_MATCHED, NOT_MATCHED_BY_SOURCE = "matched", "not matched", "not matched by source"
 UPDATE, DELETE, INSERT, NOTHING, ERROR = "update", "delete", "insert", "nothing", "error"
@@ -59,8 +60,7 @@ class Merging:
 
     def run(self) -> Counted:
         target, new_rows = self.target, self.new_rows
-        scan, parts = target.contents.scan(self.keep)
-        query = replace(self.base, sql=self._sql(), relations={**self.base.relations, **target.scan_relation(scan)})
+        query, parts = self._query()
         collected = _Collected(self, new_rows)
         for batch in target.context.engine.query(query).reader():
             collected.take(pa.Table.from_batches([batch]))
@@ -74,14 +74,28 @@ class Merging:
             target.stage(changes, new_rows.identities, read=True)
         return Counted(sum(counts.values()), returned, types, counts[INSERT], counts[UPDATE], counts[DELETE])
 
+    def touched(self) -> tuple[Addresses, Parts]:
+        """The rows of the target that would be updated or deleted."""
+        query, parts = self._query()
+        query = replace(
+            query, sql=f"SELECT _lake_p, _lake_n, _lake_clause FROM ({query.sql}) WHERE _lake_p IS NOT NULL"
+        )
+        return Addresses.of(self.target.context.engine.fetch(query)), parts
+
+    def _query(self) -> tuple[Query, Parts]:
+        scan, parts = self.target.contents.scan(self.keep)
+        relations = {**self.base.relations, **self.target.scan_relation(scan)}
+        return replace(self.base, sql=self._sql(), relations=relations), parts
+
     def _sql(self) -> str:
         target = self.target
+        errors = {number: clause.error for number, clause in enumerate(self.clauses) if clause.action == ERROR}
         columns = [
             f"{target.column(target.part)} AS _lake_p",
             f"{target.column(target.position)} AS _lake_n",
             f"{target.column(target.row_id)} AS _lake_r",
             f"{self._clause_number()} AS _lake_clause",
-            f"{self._by_clause({i: c.error for i, c in enumerate(self.clauses) if c.action == ERROR}, 'VARCHAR')} AS _lake_e",
+            f"{self._by_clause(errors, 'VARCHAR')} AS _lake_e",
         ]
         for i, column in enumerate(target.fields):
             values = {k: clause.values[column.name] for k, clause in enumerate(self.clauses) if clause.values}
@@ -90,7 +104,8 @@ class Merging:
             columns += self.returning.source_columns
         join = f"{target.from_item} {self._join()} JOIN {self.source} ON ({self.on})"
         order = "" if self.order_by is None else f" ORDER BY {self.order_by}"
-        return f"SELECT * FROM ({self.base.sql}SELECT {', '.join(columns)} FROM {join}{order}) WHERE _lake_clause IS NOT NULL"
+        pairs = f"{self.base.sql}SELECT {', '.join(columns)} FROM {join}{order}"
+        return f"SELECT * FROM ({pairs}) WHERE _lake_clause IS NOT NULL"
 
     def _clause_number(self) -> str:
         """The number of the first clause that fits; NULL when none does, or one that says DO NOTHING."""

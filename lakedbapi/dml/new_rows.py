@@ -1,4 +1,5 @@
-"""New rows of a statement: completed, verified, and held in memory or, when they are many, written to data files at once."""
+"""New rows of a statement: completed, verified, and held in memory or, when they are many, written to data files at
+once."""
 
 from __future__ import annotations
 
@@ -40,7 +41,8 @@ class NewRows:
         return self._identities.raised
 
     def complete(self, rows: pa.Table) -> pa.Table:
-        """`rows` (the table's columns in order, under any names) as the table holds them: identity values assigned, verified."""
+        """`rows` (the table's columns in order, under any names) as the table holds them: identity values assigned,
+        verified."""
         completed = self.proposed(rows)
         verify(self._target, completed)
         return completed
@@ -50,7 +52,8 @@ class NewRows:
         return self._identities.fill(typed(rows, self._target.table.schema))
 
     def add(self, rows: pa.Table, row_ids: pa.ChunkedArray | None = None) -> None:
-        """Take rows of the table. `row_ids` (int64): the row that each is the new version of, NULL = an entirely new row."""
+        """Take rows of the table. `row_ids` (int64): the row that each is the new version of, NULL = an entirely new
+        row."""
         if row_ids is None or row_ids.null_count == len(row_ids):
             self._hold(StagedRows(rows))
         elif row_ids.null_count == 0:

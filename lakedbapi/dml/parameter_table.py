@@ -52,7 +52,8 @@ class NotTabularError(Exception):
 
 
 class ParameterTable:
-    """`rows` has for every parameter one column for each kind of value that it takes: a common type could lose something."""
+    """`rows` has for every parameter one column for each kind of value that it takes: a common type could lose
+    something."""
 
     def __init__(self, parameter_sets: Sequence[Mapping[str, object]]) -> None:
         """NotTabularError when a value has no plain Arrow type."""
@@ -112,7 +113,7 @@ class ParameterTable:
 
 def has_parameters(expression: exp.Expression | None) -> bool:
     return expression is not None and (
-        isinstance(expression, exp.Var) or any(parameter_name(node) is not None for node in expression.walk())
+        isinstance(expression, exp.Var) or expression.find(exp.Parameter, exp.Placeholder) is not None
     )
 
 

@@ -52,7 +52,8 @@ def evaluate(
 ) -> tuple[pa.Table, tuple[str, ...]]:
     """The result rows and their SQL types.
 
-    `rows` are the target's rows, `sources` for each alias the rows that stood beside them (structs), `actions` what MERGE
+    `rows` are the target's rows, `sources` for each alias the rows that stood beside them (structs), `actions` what
+    MERGE
     did to each.
     """
     hidden: dict[RelationName, Relation] = {

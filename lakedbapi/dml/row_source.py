@@ -141,7 +141,8 @@ def _values(
 
 
 def _casting(target: Target, given: Sequence[Field], item: str, base: Query, *, exact: bool) -> RowSource:
-    """A FROM item with a column for each of `given`. Unless that is known (`exact`), surplus columns show in the result."""
+    """A FROM item with a column for each of `given`. Unless that is known (`exact`), surplus columns show in the
+    result."""
     names = [f"_lake_c{i}" for i in range(len(given))]
     surplus = "" if exact else f", * EXCLUDE ({', '.join(names)})"
     casts = [cast(name, field) for name, field in zip(names, given, strict=True)]
@@ -159,7 +160,8 @@ def projection(
     surplus: str = "",
     small: bool = False,
 ) -> RowSource:
-    """`values` are SQL over FROM `rows` for the columns `given`; the others get their default. `base` has the WITH clause."""
+    """`values` are SQL over FROM `rows` for the columns `given`; the others get their default. `base` has the WITH
+    clause."""
     by_name = {field.name: value for field, value in zip(given, values, strict=True)}
     items = [f"{by_name.get(f.name) or default(f)} AS _lake_v{i}" for i, f in enumerate(target.fields)]
     prefix = base.sql

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from typing import cast
 
 from sqlglot import exp
 
@@ -31,13 +32,19 @@ def _aliases(item: exp.Expression) -> Iterator[str]:
         yield from _aliases(join.this)
 
 
+def conjunction(conditions: Sequence[exp.Expression]) -> exp.Expression:
+    """All of `conditions`, of which there is at least one."""
+    return cast("exp.Expression", exp.and_(*conditions))
+
+
 def named(
     identifiers: frozenset[str],
     expressions: Iterable[exp.Expression | None],
     ctes: exp.With | None,
     sources: Sequence[exp.Expression] = (),
 ) -> frozenset[str]:
-    """The identifiers that can mean relations: none at all when no expression has a subquery, which saves looking for them."""
+    """The identifiers that can mean relations: none at all when no expression has a subquery, which saves looking for
+    them."""
     if sources or ctes is not None or any(e is not None and _has_subquery(e) for e in expressions):
         return identifiers
     return frozenset()

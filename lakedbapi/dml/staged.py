@@ -12,7 +12,8 @@ from lakedbapi.model.changes import StagedRows
 def appended(staged: tuple[StagedRows, ...], new: StagedRows) -> tuple[StagedRows, ...]:
     """`staged` with `new` behind the rows of its kind (with or without row ids).
 
-    Parts of one kind at least double in size from the last to the first, so a transaction of n single-row statements has
+    Parts of one kind at least double in size from the last to the first, so a transaction of n single-row statements
+    has
     log n parts and copies each row log n times.
     """
     parts = list(staged)

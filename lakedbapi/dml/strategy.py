@@ -21,16 +21,19 @@ COPY_ON_WRITE = "copy-on-write"
 AUTO = "auto"
 
 DELETED_FRACTION = 0.8
-"""`lake.rewrite_deleted_fraction`: with `auto`, a file that has lost at least this share of its rows may be rewritten."""
+"""`lake.rewrite_deleted_fraction`: with `auto`, a file that has lost at least this share of its rows may be
+rewritten."""
 MAX_ROWS = 10_000
 """`lake.rewrite_max_rows`: with `auto`, a file is rewritten when no more rows than this survive."""
 
 
 @dataclass(frozen=True)
 class Policy:
-    """How a table's files lose rows: the options `lake.write_mode`, `lake.rewrite_deleted_fraction`, `lake.rewrite_max_rows`.
+    """How a table's files lose rows: the options `lake.write_mode`, `lake.rewrite_deleted_fraction`,
+    `lake.rewrite_max_rows`.
 
-    A delete vector costs little to write, and is conflict-free beside other writers; every later reader pays for it. So `auto`
+    A delete vector costs little to write, and is conflict-free beside other writers; every later reader pays for it.
+    So `auto`
     rewrites only what is cheap to rewrite and hardly worth keeping: files that have lost most rows and are small then.
     """
 
@@ -45,7 +48,8 @@ class Policy:
         mode = (option("lake.write_mode", target.table) or AUTO).casefold()
         if mode not in (MERGE_ON_READ, COPY_ON_WRITE, AUTO):
             raise ProgrammingError(
-                f"lake.write_mode of {target.table.name} is {mode!r}: set it to {MERGE_ON_READ}, {COPY_ON_WRITE} or {AUTO}"
+                f"lake.write_mode of {target.table.name} is {mode!r}: "
+                f"set it to {MERGE_ON_READ}, {COPY_ON_WRITE} or {AUTO}"
             )
         return cls(
             mode,
@@ -62,26 +66,46 @@ class Policy:
             return np.zeros(len(records), np.bool_)
         return (live <= self.max_rows) & (records - live >= self.deleted_fraction * records)
 
-    def reason(self, records: int, live: int, rewritten: bool) -> str:
-        """Why a file was, or was not, rewritten."""
+    def reason(self, rewritten: bool) -> str:
+        """What is done with a file, and why."""
         if not self.delete_vectors:
-            return f"{COPY_ON_WRITE}: the format has no delete vectors"
+            return f"{COPY_ON_WRITE}, since the format has no delete vectors"
         if self.mode != AUTO:
-            return f"{self.mode}: lake.write_mode"
-        word, sign = (COPY_ON_WRITE, "") if rewritten else (MERGE_ON_READ, "not ")
-        return (
-            f"{word}: {records - live:,} of {records:,} rows deleted, {live:,} left; {sign}at least "
-            f"{self.deleted_fraction:.0%} deleted and at most {self.max_rows:,} left"
-        )
+            return f"{self.mode}, as lake.write_mode says"
+        rule = f"at least {self.deleted_fraction:.0%} of the rows gone and at most {self.max_rows:,} left"
+        return f"{COPY_ON_WRITE}, since {rule}" if rewritten else f"{MERGE_ON_READ}, unless {rule}"
+
+
+@dataclass(frozen=True)
+class Touched:
+    """Committed files that have lost rows and have some left; arrays of one length."""
+
+    paths: list[str]
+    ids: npt.NDArray[np.int64]
+    records: npt.NDArray[np.int64]
+    live: npt.NDArray[np.int64]
+    rewritten: npt.NDArray[np.bool_]
+
+
+def touched(target: Target, changes: RowChanges) -> Touched:
+    """The files of which `changes` delete more rows than `target` has staged, and which of them are to be rewritten."""
+    before = target.contents.rows.deleted
+    newly = [file for file, vector in changes.deleted.items() if vector is not before.get(file)]
+    files = Contents(target.table, target.view.snapshot, changes).files
+    files = files.filter(pa.array(np.isin(files.column("file_id").to_numpy(), newly)))
+    ids = files.column("file_id").to_numpy()
+    records = files.column("record_count").to_numpy()
+    staged = np.array([len(changes.deleted[file]) for file in ids.tolist()], np.int64)
+    live = records - files.column("deleted_count").to_numpy() - staged
+    return Touched(files.column("path").to_pylist(), ids, records, live, Policy.of(target).rewrites(records, live))
 
 
 def settle(target: Target, changes: RowChanges, new_rows: NewRows) -> RowChanges:
-    """`changes` with those files rewritten that `target`'s policy wants to; their surviving rows go to `new_rows`."""
-    before = target.contents.rows.deleted
-    touched = [file for file, vector in changes.deleted.items() if vector is not before.get(file)]
-    if not touched:
+    """`changes` with those files rewritten that the policy wants to; their surviving rows go to `new_rows`."""
+    if changes.deleted == target.contents.rows.deleted:
         return changes
-    files = rewritten_files(target, changes, touched)
+    found = touched(target, changes)
+    files = found.ids[found.rewritten]
     if not len(files):
         return changes
     _read_survivors(target, changes, files, new_rows)
@@ -94,23 +118,12 @@ def settle(target: Target, changes: RowChanges, new_rows: NewRows) -> RowChanges
     )
 
 
-def rewritten_files(target: Target, changes: RowChanges, touched: list[int]) -> npt.NDArray[np.int64]:
-    """Ids of those of the `touched` files that are to be rewritten."""
-    files = Contents(target.table, target.view.snapshot, changes).files
-    files = files.filter(pa.array(np.isin(files.column("file_id").to_numpy(), touched)))
-    ids = files.column("file_id").to_numpy()
-    records = files.column("record_count").to_numpy()
-    newly = np.array([len(changes.deleted[file]) for file in ids.tolist()], np.int64)
-    live = records - files.column("deleted_count").to_numpy() - newly
-    rewritten: npt.NDArray[np.int64] = ids[Policy.of(target).rewrites(records, live)]
-    return rewritten
-
-
 def _read_survivors(target: Target, changes: RowChanges, files: npt.NDArray[np.int64], new_rows: NewRows) -> None:
     committed = Contents(target.table, target.view.snapshot, replace(changes, rows=(), files=()))
     scan, _ = committed.scan(np.isin(committed.files.column("file_id").to_numpy(), files))
     columns = [target.column(field.name) for field in target.fields] + [target.column(target.row_id)]
-    sql = f"SELECT {', '.join(columns)} FROM {target.from_item}"
+    address = f"{target.column(target.part)}, {target.column(target.position)}"
+    sql = f"SELECT {', '.join(columns)} FROM {target.from_item} ORDER BY {address}"
     query = target.query(sql, target.scan_relation(Scan(scan.schema, scan.files)))
     for batch in target.context.engine.query(query).reader():
         rows = pa.Table.from_batches([batch])

@@ -26,7 +26,8 @@ from lakedbapi.sql.statements import Name, Special
 from lakedbapi.transaction import CatalogView, Contents
 
 HIDDEN = "_lake_target"
-"""The name under which the target's rows stand in a query: the table's own name keeps meaning the table in subqueries."""
+"""The name under which the target's rows stand in a query: the table's own name keeps meaning the table in
+subqueries."""
 
 
 @dataclass(frozen=True)
@@ -127,13 +128,15 @@ class Target:
         identifiers: frozenset[str] = frozenset(),
         specials: tuple[Special, ...] = (),
     ) -> Query:
-        """`sql` with the statement's parameters and search path, over `hidden` relations and those that `identifiers` can name."""
+        """`sql` with the statement's parameters and search path, over `hidden` relations and those that `identifiers`
+        can name."""
         context = self.context
         others = relations(context, identifiers, specials) if identifiers or specials else {}
         return Query(sql, {**others, **hidden}, context.parameters, context.search_path)
 
     def render(self, expression: exp.Expression) -> str:
-        """SQL of an expression of the statement, in which `schema.table.column` of the target has become `table.column`."""
+        """SQL of an expression of the statement, in which `schema.table.column` of the target has become
+        `table.column`."""
         if self.aliased or not any(column.args.get("db") for column in expression.find_all(exp.Column)):
             return render(expression)
         return render(expression.transform(self._unqualified))

@@ -47,7 +47,8 @@ class Updating:
         extra: Mapping[RelationName, Relation] | None = None,
         bounds: exp.Expression | None = None,
     ) -> None:
-        """`extra` relations can be named in the statement; `bounds` follows from its condition, and decides about files."""
+        """`extra` relations can be named in the statement; `bounds` follows from its condition, and decides about
+        files."""
         self._target = target
         self._extra = extra or {}
         self._bounds = bounds or statement.where
@@ -79,8 +80,8 @@ class Updating:
             addresses = Addresses.joined([self._take(rows) for rows in self._chunks(query, parts)])
         if self._repeats.ambiguous:
             raise ProgrammingError(
-                f"UPDATE {target.table.name} … FROM: {self._repeats.ambiguous} rows stand beside several rows that give "
-                "different new values; make the condition match one, or aggregate the FROM relation first"
+                f"UPDATE {target.table.name} … FROM: {self._repeats.ambiguous} rows stand beside several rows that "
+                "give different new values; make the condition match one, or aggregate the FROM relation first"
             )
         returned, types = self._evaluate() if self._returning else (None, ())
         if len(addresses):

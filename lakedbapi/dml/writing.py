@@ -24,7 +24,8 @@ def write_rows(
     *,
     row_ids: bool,
 ) -> tuple[WrittenFile, ...]:
-    """Write rows (the table's columns, with `row_ids` followed by `ROW_ID_COLUMN`), known to the transaction from then on."""
+    """Write rows (the table's columns, with `row_ids` followed by `ROW_ID_COLUMN`), known to the transaction from
+    then on."""
     options = write_options(view.catalog, view.schemas[table.schema_id], table)
     written = engine.write(rows, table.schema, options, row_ids=row_ids)
     transaction.written.update(file.path for file in written)
@@ -42,7 +43,8 @@ def write_staged(
 
 
 def write_options(catalog: Catalog, schema: SchemaInfo, table: TableInfo) -> WriteOptions:
-    """The options are `parquet_compression`, `parquet_version`, `target_file_size` and so on, of the table or its catalog."""
+    """The options are `parquet_compression`, `parquet_version`, `target_file_size` and so on, of the table or its
+    catalog."""
 
     def option(name: str) -> str | None:
         return catalog.option(name, table)
