@@ -40,7 +40,9 @@ class Deletions:
 
 def methods(deletes: Sequence[DeleteVector | None], record_counts: npt.NDArray[np.int64]) -> npt.NDArray[np.str_]:
     """The method for each file: `NONE`, `JOIN` or `MASK`."""
-    counts = np.fromiter((0 if vector is None else len(vector) for vector in deletes), dtype=np.int64, count=len(deletes))
+    counts = np.fromiter(
+        (0 if vector is None else len(vector) for vector in deletes), dtype=np.int64, count=len(deletes)
+    )
     chosen = np.where(counts == 0, NONE, JOIN)
     if counts.sum() >= MASK_TOTAL:
         dense = (counts >= MASK_POSITIONS) & (counts >= record_counts * MASK_DENSITY)

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import threading
 import weakref
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 
 import duckdb
 import fsspec
 import pyarrow as pa
 
 from lakedbapi.engine.base import Engine, Query, Relation, RelationName, Result, WriteOptions
-from lakedbapi.engine.duckdb import driver, errors, pool, write
+from lakedbapi.engine.duckdb import confine, driver, errors, pool, write
 from lakedbapi.engine.duckdb.parameters import bind
 from lakedbapi.engine.duckdb.relations import define
 from lakedbapi.engine.duckdb.result import DuckDBResult, text_type
@@ -122,6 +123,25 @@ class Execution:
             stream.reader.close()
             again = driver.stream(self.cursor, sql, parameters)
             return driver.Stream(stream.names, again.types, again.reader), stream.types
+
+    def start(self, sql: str, parameters: Mapping[str, object]) -> pa.RecordBatchReader:
+        """Start a statement, after `prepare`."""
+        with errors.mapped():
+            return driver.stream(self.cursor, sql, parameters).reader
+
+    @contextmanager
+    def sibling(self) -> Iterator[Execution]:
+        """A second statement beside this one, without relations."""
+        other = Execution(self._instance, {}, self._search_path, self.filesystems, self._running)
+        try:
+            yield other
+        finally:
+            other.close()
+
+    def confine(self, directory: str) -> None:
+        """Refuse a directory to write to that a link leads out of the data paths."""
+        if self._instance.confined is not None:
+            confine.check([directory], self._instance.confined)
 
     def rows(self, sql: str, parameters: Mapping[str, object]) -> list[dict[str, object]]:
         """Run a statement whose result is a few rows, after `prepare`."""

@@ -53,6 +53,9 @@ _MISSING = re.compile(
     re.I,
 )
 _PATH = re.compile(r"""["']([^"']*\.parquet|[^"']*/[^"']*)["']""")
+_STREAM = re.compile(
+    r"(?:get_next|stream registered as .*?) failed(?:\(\))?: \w+: (.*?)\.? Detail: Python exception", re.DOTALL
+)
 # What the views of this engine are made of; a reader did not write it and cannot use it.
 _INTERNAL_LINE = re.compile(r"\n+LINE \d+:.*", re.DOTALL)
 _INTERNAL_TEXT = re.compile(r"_lake_|read_parquet\(")
@@ -71,7 +74,7 @@ def mapped() -> Iterator[None]:
 
 def translate(error: BaseException) -> errors.Error:
     """The error to raise for one that DuckDB, or a stream that it fed, raised."""
-    message = str(error)
+    message = _own_text(str(error))
     if isinstance(error, duckdb.InterruptException) or "INTERRUPT" in message or "Interrupted!" in message:
         return errors.OperationalError(CANCELLED)
     if isinstance(error, duckdb.Error):
@@ -82,6 +85,12 @@ def translate(error: BaseException) -> errors.Error:
         if title in message:
             return _shaped(kind, message[message.index(title) :])
     return errors.OperationalError(message)
+
+
+def _own_text(message: str) -> str:
+    """An error of a stream that DuckDB read from Python, without the traceback around it."""
+    inner = _STREAM.search(message)
+    return inner.group(1) if inner else message
 
 
 def _of_duckdb(error: duckdb.Error, message: str) -> errors.Error:

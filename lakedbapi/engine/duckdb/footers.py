@@ -86,7 +86,9 @@ def _node(elements: Iterator[dict[str, object]]) -> Node:
     if kind in ("LIST", "MAP", "MAP_KEY_VALUE") and len(children) == 1:
         # The repeated group in between is an artefact of the encoding; in two-level lists it is the element itself.
         repeated = children[0]
-        children = repeated.children if repeated.children and (kind != "LIST" or len(repeated.children) == 1) else children
+        children = (
+            repeated.children if repeated.children and (kind != "LIST" or len(repeated.children) == 1) else children
+        )
     return Node(str(element["name"]), field_id if isinstance(field_id, int) else None, children)
 
 

@@ -11,7 +11,7 @@ import duckdb
 import fsspec
 
 from lakedbapi.engine.base import RelationName
-from lakedbapi.engine.duckdb import driver
+from lakedbapi.engine.duckdb import confine, driver
 from lakedbapi.errors import ProgrammingError
 from lakedbapi.model.sql_types import quote_identifier, quote_literal
 
@@ -26,11 +26,12 @@ _lock = threading.Lock()
 class Instance:
     """One in-memory DuckDB with nothing in it but views.
 
-    `defined` holds the view text by name; `lock` guards definitions and the start of a statement.
+    `confined` are the real directories that local paths must be in, where DuckDB does not see to it. `defined` holds the view text by name; `lock` guards definitions and the start of a statement.
     """
 
     key: object
     connection: duckdb.DuckDBPyConnection
+    confined: tuple[str, ...] | None
     attached: set[str] = field(default_factory=set)
     defined: dict[RelationName, str] = field(default_factory=dict)
     schemas: set[tuple[str, str]] = field(default_factory=set)
@@ -65,13 +66,14 @@ def check_alias(name: str) -> None:
 
 def acquire(roots: Sequence[str], filesystems: Sequence[fsspec.AbstractFileSystem], allow_external: bool) -> Instance:
     """An idle or new instance that can reach `roots` and, unless `allow_external`, nothing else."""
-    directories = tuple(sorted({_directory(root) for root in roots}))
+    directories = tuple(sorted({directory for root in roots for directory in _directories(root)}))
     key = (os.getpid(), directories, tuple(sorted(id(fs) for fs in filesystems)), allow_external)
     with _lock:
         for index, instance in enumerate(_idle):
             if instance.key == key:
                 return _idle.pop(index)
-    return Instance(key, _connect(directories, filesystems, allow_external))
+    confined = directories if confine.NEEDED and not allow_external else None
+    return Instance(key, _connect(directories, filesystems, allow_external), confined)
 
 
 def release(instance: Instance) -> None:
@@ -88,11 +90,9 @@ def release(instance: Instance) -> None:
         surplus.connection.close()
 
 
-def _directory(root: str) -> str:
-    """Local directories without symbolic links, so that what a link points to is not taken for the directory itself."""
-    if "://" in root:
-        return root
-    return os.path.realpath(root) + "/"
+def _directories(root: str) -> set[str]:
+    """The root as it is written in paths, and without symbolic links."""
+    return {root} if "://" in root else {root, os.path.realpath(root) + "/"}
 
 
 def _connect(
@@ -101,19 +101,29 @@ def _connect(
     connection = duckdb.connect(":memory:", config={"python_enable_replacements": False})
     for fs in filesystems:
         connection.register_filesystem(fs)
-    settings = ["SET GLOBAL TimeZone = 'UTC'", "SET allow_persistent_secrets = false", "SET enable_progress_bar = false"]
+    settings = [
+        "SET GLOBAL TimeZone = 'UTC'",
+        "SET allow_persistent_secrets = false",
+        "SET enable_progress_bar = false",
+    ]
     if not allow_external:
         settings += [
             "SET autoinstall_known_extensions = false",
             "SET autoload_known_extensions = false",
             "SET allow_community_extensions = false",
-            f"SET allowed_directories = [{', '.join(quote_literal(d) for d in directories)}]",
+            f"SET allowed_directories = {_list(directories)}",
+            # A directory is not in itself, but files are written "to" it.
+            f"SET allowed_paths = {_list(d.rstrip('/') for d in directories)}",
             "SET enable_external_access = false",
             "SET lock_configuration = true",
         ]
     for setting in settings:
         driver.run(connection, setting)
     return connection
+
+
+def _list(paths: Iterable[str]) -> str:
+    return f"[{', '.join(quote_literal(path) for path in paths)}]"
 
 
 def _forget_after_fork() -> None:

@@ -22,7 +22,7 @@ def define(instance: Instance, cursor: duckdb.DuckDBPyConnection, relations: Map
     """
     for name in [n for n in instance.defined if n not in relations]:
         _drop(instance, cursor, name)
-    resources = Resources(cursor)
+    resources = Resources(cursor, instance.confined)
     pending = {name: relation for name, relation in relations.items() if isinstance(relation, View)}
     for name, relation in relations.items():
         if not isinstance(relation, View):

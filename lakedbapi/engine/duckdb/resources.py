@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lakedbapi.engine.duckdb import driver
+from lakedbapi.engine.duckdb import confine, driver
 from lakedbapi.model.sql_types import quote_literal
 
 _numbers = itertools.count(1)
@@ -21,8 +21,11 @@ _LIST_BYTES = 1 << 20
 
 
 class Resources:
-    def __init__(self, cursor: duckdb.DuckDBPyConnection) -> None:
+    """`confined` are the directories to keep paths in, None where DuckDB does."""
+
+    def __init__(self, cursor: duckdb.DuckDBPyConnection, confined: Sequence[str] | None = None) -> None:
         self.cursor = cursor
+        self._confined = confined
 
     def register(self, rows: pa.Table | pa.RecordBatchReader) -> str:
         """The name to select `rows` from."""
@@ -32,6 +35,8 @@ class Resources:
 
     def paths(self, paths: pa.Array | pa.ChunkedArray) -> str:
         """SQL for a list of file paths, each taken literally."""
+        if self._confined is not None:
+            confine.check(paths.to_pylist(), self._confined)
         escaped = pc.replace_substring_regex(paths, r"([*?\[])", r"[\1]")
         if len(paths) <= _LITERAL_PATHS:
             return f"[{', '.join(quote_literal(path) for path in escaped.to_pylist())}]"

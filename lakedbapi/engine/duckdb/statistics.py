@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from lakedbapi.engine.base import WriteOptions
+from lakedbapi.engine.duckdb.partitioning import Key
 from lakedbapi.model.changes import FileStats, WrittenFile
 from lakedbapi.model.sql_types import quote_identifier
 from lakedbapi.model.types import Field, List, Map, Schema, Struct
@@ -33,7 +34,7 @@ def _collect(field: Field, path: str, leaves: dict[str, int]) -> None:
 
 
 def written_file(
-    record: Mapping[str, object], leaves: Mapping[str, int], options: WriteOptions, row_ids: bool
+    record: Mapping[str, object], leaves: Mapping[str, int], keys: Sequence[Key], options: WriteOptions, row_ids: bool
 ) -> WrittenFile:
     """`record` is a row of COPY … RETURN_STATS by column name."""
     count, size, footer = record["count"], record["file_size_bytes"], record["footer_size_bytes"]
@@ -46,6 +47,8 @@ def written_file(
         for path, values in statistics.items()
         if path in leaves
     }
+    partition = record["partition_keys"] or {}
+    assert isinstance(partition, dict)
     extra = record.get("extra_info")
     groups = extra.get("row_group_count") if isinstance(extra, dict) else None
     return WrittenFile(
@@ -54,6 +57,8 @@ def written_file(
         file_size_bytes=size,
         footer_size=footer,
         stats=stats,
+        partition_id=None if options.partitioning is None else options.partitioning.id,
+        partition_values=tuple(partition[key.name] for key in keys),
         has_row_ids=row_ids,
         row_group_count=None if groups is None else int(groups),
     )

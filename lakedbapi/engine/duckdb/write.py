@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from lakedbapi.engine.base import Query, WriteOptions
-from lakedbapi.engine.duckdb import output
+from lakedbapi.engine.duckdb import driver, output
 from lakedbapi.engine.duckdb.parameters import bind
+from lakedbapi.engine.duckdb.partitioning import Key, only_identity, partition_keys, with_buckets
 from lakedbapi.engine.duckdb.resources import Resources
 from lakedbapi.engine.duckdb.statistics import leaf_ids, written_file
 from lakedbapi.engine.duckdb.values import from_arrow
@@ -30,27 +32,48 @@ def write(
     if isinstance(source, pa.Table) and source.num_rows == 0:
         return ()
     execution.prepare()
+    keys = partition_keys(options.partitioning, schema)
+    rows, parameters = _typed(execution, source, schema, row_ids)
+    if any(key.buckets is not None for key in keys):
+        with execution.sibling() as copier:
+            reader = with_buckets(execution.start(rows, parameters), keys, schema)
+            table = Resources(copier.cursor).register(reader)
+            return _copy(copier, f"SELECT * FROM {table}", {}, keys, schema, options, row_ids)
+    return _copy(execution, rows, parameters, keys, schema, options, row_ids)
+
+
+def _copy(
+    execution: Execution,
+    rows: str,
+    parameters: Mapping[str, object],
+    keys: Sequence[Key],
+    schema: Schema,
+    options: WriteOptions,
+    row_ids: bool,
+) -> tuple[WrittenFile, ...]:
     token = output.file_token(options.file_prefix)
-    rows, parameters = _rows(execution, source, schema, row_ids)
+    directory = output.prepare_directory(options.directory)
+    rows = _keyed(rows, keys, options)
     if options.sort_by:
         rows = f"SELECT * FROM ({rows}) ORDER BY {', '.join(options.sort_by)}"
-    target = output.prepare_directory(options.directory)
-    sql = f"COPY ({rows}) TO {quote_literal(f'{target}{token}.parquet')} ({', '.join(_copy_options(schema, options, row_ids))})"
+    settings = [*_format(schema, options, row_ids), *_layout(keys, options, token)]
+    execution.confine(directory)
+    target = directory.rstrip("/") if _many_files(keys, options) else f"{directory}{token}.parquet"
     try:
-        records = execution.rows(sql, parameters)
+        records = execution.rows(f"COPY ({rows}) TO {quote_literal(target)} ({', '.join(settings)})", parameters)
     except BaseException:
-        output.remove_all(target, token, execution.filesystems)
+        output.remove_all(directory, token, execution.filesystems)
         raise
+    output.remove([str(record["filename"]) for record in records if not record["count"]], execution.filesystems)
     leaves = leaf_ids(schema)
-    return tuple(written_file(record, leaves, options, row_ids) for record in records if record["count"])
+    return tuple(written_file(record, leaves, keys, options, row_ids) for record in records if record["count"])
 
 
-def _rows(
+def _typed(
     execution: Execution, source: Query | pa.Table, schema: Schema, row_ids: bool
 ) -> tuple[str, dict[str, object]]:
     """SELECT of the columns as they are to be stored, and its parameters."""
-    width = len(schema.fields) + row_ids
-    names = [f"_lake_c{i}" for i in range(width)]
+    names = [f"_lake_c{i}" for i in range(len(schema.fields) + row_ids)]
     if isinstance(source, Query):
         inner, parameters = f"({source.sql.rstrip().rstrip(';')}\n)", bind(source.sql, source.parameters)
         columns = [f"CAST({name} AS {sql_type(f.type)})" for name, f in zip(names, schema.fields, strict=False)]
@@ -65,17 +88,50 @@ def _rows(
     return f"SELECT {selected} FROM {inner} AS _lake_rows({', '.join(names)})", parameters
 
 
-def _copy_options(schema: Schema, options: WriteOptions, row_ids: bool) -> list[str]:
+def _keyed(rows: str, keys: Sequence[Key], options: WriteOptions) -> str:
+    """`rows` with the partition keys as columns more, where they are not columns of the table themselves."""
+    if options.partitioning is None or only_identity(options.partitioning):
+        return rows
+    added, excluded = [], []
+    for key in keys:
+        if key.sql is None:
+            excluded.append(f"_lake_b{len(excluded)}")
+        added.append(f"{key.sql or excluded[-1]} AS {quote_identifier(key.name)}")
+    without = f" EXCLUDE ({', '.join(excluded)})" if excluded else ""
+    return f"SELECT *{without}, {', '.join(added)} FROM ({rows})"
+
+
+def _many_files(keys: Sequence[Key], options: WriteOptions) -> bool:
+    return bool(keys) or options.target_file_size is not None
+
+
+def _layout(keys: Sequence[Key], options: WriteOptions, token: str) -> list[str]:
+    if not _many_files(keys, options):
+        return ["WRITE_EMPTY_FILE false"]
+    # The directory has files of other writers; names are unique, so nothing is overwritten.
+    layout = ["OVERWRITE_OR_IGNORE", f"FILENAME_PATTERN {quote_literal(token + '-{uuidv7}')}"]
+    if keys:
+        assert options.partitioning is not None
+        layout.append(f"PARTITION_BY ({', '.join(quote_identifier(key.name) for key in keys)})")
+        layout.append(f"WRITE_PARTITION_COLUMNS {str(only_identity(options.partitioning)).lower()}")
+        layout.append(f"HIVE_FILE_PATTERN {str(options.hive_layout).lower()}")
+    if options.target_file_size is not None and (not keys or driver.MAJOR >= 2):
+        layout.append(f"FILE_SIZE_BYTES {options.target_file_size}")
+    return layout
+
+
+def _format(schema: Schema, options: WriteOptions, row_ids: bool) -> list[str]:
     ids = [f"{quote_identifier(f.name)}: {_field_ids(f)}" for f in schema.fields]
     if row_ids:
         ids.append(f"{ROW_ID_COLUMN}: {ROW_ID_FIELD}")
-    result = ["FORMAT parquet", "RETURN_STATS", "WRITE_EMPTY_FILE false", f"FIELD_IDS {{{', '.join(ids)}}}"]
+    result = ["FORMAT parquet", "RETURN_STATS", f"FIELD_IDS {{{', '.join(ids)}}}"]
     result.append(f"COMPRESSION {quote_literal(options.compression)}")
     if options.compression_level is not None:
         result.append(f"COMPRESSION_LEVEL {options.compression_level}")
     if options.row_group_size is not None:
         result.append(f"ROW_GROUP_SIZE {options.row_group_size}")
-    if options.row_group_size_bytes is not None:
+    if options.row_group_size_bytes is not None and driver.MAJOR >= 2:
+        # DuckDB 1 can do this only where the order of rows does not matter.
         result.append(f"ROW_GROUP_SIZE_BYTES {options.row_group_size_bytes}")
     if options.parquet_version is not None:
         result.append(f"PARQUET_VERSION {quote_literal(options.parquet_version)}")

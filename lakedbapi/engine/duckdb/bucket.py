@@ -1,0 +1,118 @@
+"""The `bucket(N)` partition transform: Murmur3 (x86, 32 bits, seed 0) of a value, modulo N."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from lakedbapi.errors import NotSupportedError
+
+_C1 = np.uint32(0xCC9E2D51)
+_C2 = np.uint32(0x1B873593)
+
+Hashes = npt.NDArray[np.uint32]
+
+
+def buckets(values: pa.Array, count: int) -> pa.Array:
+    """The bucket number of each value, int64; NULL for NULL."""
+    hashes = murmur3(values)
+    numbers = (hashes & np.uint32(0x7FFFFFFF)).astype(np.int64) % count
+    return pa.array(numbers, mask=values.is_null().to_numpy(zero_copy_only=False))
+
+
+def murmur3(values: pa.Array) -> Hashes:
+    """The hash of each value; that of a NULL means nothing.
+
+    Integers, booleans, dates (days), timestamps (microseconds) and decimals (unscaled) are hashed as 8-byte integers, floats
+    as the bits of the double, text and binary as their bytes.
+    """
+    type = values.type
+    if pa.types.is_string(type) or pa.types.is_binary(type):
+        return _hash_bytes(values)
+    if pa.types.is_floating(type):
+        doubles = _numpy(values.cast(pa.float64()), 0.0) + 0.0  # -0.0 becomes 0.0
+        return _hash_int64(doubles.view(np.int64))
+    if pa.types.is_decimal(type):
+        return _hash_int64(_unscaled(values))
+    if pa.types.is_date(type):
+        values = values.cast(pa.int32())
+    elif pa.types.is_timestamp(type):
+        values = values.cast(pa.timestamp("us", type.tz), safe=False).cast(pa.int64())
+    elif not (pa.types.is_integer(type) or pa.types.is_boolean(type)):
+        raise NotSupportedError(
+            f"Partitioning by bucket is not defined for the type {type}. Use another column or transform."
+        )
+    return _hash_int64(_numpy(values.cast(pa.int64(), safe=False), 0))
+
+
+def _numpy(values: pa.Array, null: object) -> npt.NDArray[np.generic]:
+    return values.fill_null(null).to_numpy(zero_copy_only=False)
+
+
+def _unscaled(values: pa.Array) -> npt.NDArray[np.generic]:
+    """14.20 -> 1420."""
+    if values.type.precision > 18:
+        raise NotSupportedError(f"Partitioning by bucket is not defined for {values.type}, only up to 18 digits.")
+    words = np.frombuffer(values.buffers()[1], dtype=np.int64)[::2]
+    unscaled: npt.NDArray[np.generic] = words[values.offset : values.offset + len(values)]
+    return unscaled
+
+
+def _hash_int64(numbers: npt.NDArray[np.generic]) -> Hashes:
+    words = np.ascontiguousarray(numbers).view(np.uint32).reshape(-1, 2)
+    hashes = np.zeros(len(words), dtype=np.uint32)
+    for word in (words[:, 0], words[:, 1]):
+        hashes = _mix_block(hashes, word)
+    return _finish(hashes, np.uint32(8))
+
+
+def _hash_bytes(values: pa.Array) -> Hashes:
+    """Block by block for all values at once, so that the number of steps is that of the longest value's blocks."""
+    values = values.cast(pa.large_binary())
+    offsets = np.frombuffer(values.buffers()[1], dtype=np.int64)[values.offset : values.offset + len(values) + 1]
+    lengths = np.diff(offsets)
+    longest = int(lengths.max()) if len(lengths) else 0
+    raw = values.buffers()[2]
+    data = np.zeros(0 if raw is None else len(raw) + 4, dtype=np.uint8)
+    if raw is not None:
+        data[: len(raw)] = np.frombuffer(raw, dtype=np.uint8)
+    hashes = np.zeros(len(values), dtype=np.uint32)
+    for start in range(0, longest - 3, 4):
+        active = np.flatnonzero(lengths >= start + 4)
+        hashes[active] = _mix_block(hashes[active], _words(data, offsets[active] + start, 4))
+    for rest in (1, 2, 3):
+        active = np.flatnonzero(lengths % 4 == rest)
+        hashes[active] ^= _scramble(_words(data, offsets[active] + lengths[active] - rest, rest))
+    return _finish(hashes, lengths.astype(np.uint32))
+
+
+def _words(data: npt.NDArray[np.uint8], at: npt.NDArray[np.int64], width: int) -> Hashes:
+    """`width` bytes at each place, little-endian."""
+    words = np.zeros(len(at), dtype=np.uint32)
+    for byte in range(width):
+        words |= data[at + byte].astype(np.uint32) << np.uint32(8 * byte)
+    return words
+
+
+def _mix_block(hashes: Hashes, words: Hashes) -> Hashes:
+    mixed = _rotate(hashes ^ _scramble(words), 13)
+    return (mixed * np.uint32(5) + np.uint32(0xE6546B64)).astype(np.uint32)
+
+
+def _scramble(words: Hashes) -> Hashes:
+    return (_rotate(words * _C1, 15) * _C2).astype(np.uint32)
+
+
+def _rotate(words: Hashes, bits: int) -> Hashes:
+    return (words << np.uint32(bits)) | (words >> np.uint32(32 - bits))
+
+
+def _finish(hashes: Hashes, length: Hashes | np.uint32) -> Hashes:
+    hashes = hashes ^ length
+    hashes ^= hashes >> np.uint32(16)
+    hashes *= np.uint32(0x85EBCA6B)
+    hashes ^= hashes >> np.uint32(13)
+    hashes *= np.uint32(0xC2B2AE35)
+    hashes ^= hashes >> np.uint32(16)
+    return hashes

@@ -1,0 +1,100 @@
+"""Partition keys of written rows: their values, and the names that they have in folders."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from lakedbapi.engine.duckdb.bucket import buckets
+from lakedbapi.errors import NotSupportedError
+from lakedbapi.model.catalog import PartitionField, PartitionSpec
+from lakedbapi.model.sql_types import quote_identifier
+from lakedbapi.model.types import Field, Schema
+
+# Plain parts are those of the calendar; the epoch ones count units since 1970-01-01, as Iceberg does. Sessions run in UTC.
+_SQL = {
+    "identity": "{0}",
+    "year": "year({0})",
+    "month": "month({0})",
+    "day": "day({0})",
+    "hour": "hour({0})",
+    "epoch_year": "year({0}) - 1970",
+    "epoch_month": "(year({0}) - 1970) * 12 + month({0}) - 1",
+    "epoch_day": "CAST({0} AS DATE) - DATE '1970-01-01'",
+    "epoch_hour": "CAST(floor(epoch({0}) / 3600) AS BIGINT)",
+}
+_BUCKET = re.compile(r"bucket\((\d+)\)")
+
+
+@dataclass(frozen=True)
+class Key:
+    """`name` is the folder's; `buckets` is N of a bucket transform, which SQL cannot compute, else `sql` does."""
+
+    name: str
+    column: Field
+    sql: str | None
+    buckets: int | None = None
+
+
+def partition_keys(spec: PartitionSpec | None, schema: Schema) -> tuple[Key, ...]:
+    """The keys in order, with distinct names; NotSupportedError for an unknown transform."""
+    if spec is None:
+        return ()
+    by_id = {f.id: f for f in schema.fields}
+    keys: list[Key] = []
+    taken = {f.name.casefold() for f in schema.fields} if not only_identity(spec) else set()
+    for field in spec.fields:
+        column = by_id.get(field.field_id)
+        if column is None:
+            raise NotSupportedError(
+                "The table is partitioned by a field inside a struct, which cannot be written. Partition it by columns."
+            )
+        name = _name(field, column, taken)
+        taken.add(name.casefold())
+        keys.append(_key(name, field.transform, column))
+    return tuple(keys)
+
+
+def only_identity(spec: PartitionSpec) -> bool:
+    """Then the columns themselves are the keys, and the files keep them."""
+    return all(field.transform == "identity" for field in spec.fields)
+
+
+def _key(name: str, transform: str, column: Field) -> Key:
+    if bucket := _BUCKET.fullmatch(transform):
+        return Key(name, column, None, int(bucket.group(1)))
+    if transform not in _SQL:
+        raise NotSupportedError(
+            f"The table is partitioned by {transform} of {column.name!r}, which cannot be written. Partition it by identity,"
+            " year, month, day, hour or bucket(N)."
+        )
+    return Key(name, column, _SQL[transform].format(quote_identifier(column.name)))
+
+
+def _name(field: PartitionField, column: Field, taken: set[str]) -> str:
+    """`year`, a second one `year_<column>`, then with a number."""
+    base = column.name if field.transform == "identity" else field.transform.split("(")[0]
+    candidates = [base, f"{base}_{column.name}"] if field.transform != "identity" else [base]
+    for candidate in candidates:
+        if candidate.casefold() not in taken:
+            return candidate
+    number = 1
+    while f"{candidates[-1]}_{number}".casefold() in taken:
+        number += 1
+    return f"{candidates[-1]}_{number}"
+
+
+def with_buckets(reader: pa.RecordBatchReader, keys: Sequence[Key], schema: Schema) -> pa.RecordBatchReader:
+    """The rows of `reader`, whose columns start with those of `schema`, with a column more for each bucket key."""
+    counted = [(schema.fields.index(key.column), key.buckets) for key in keys if key.buckets is not None]
+    fields = list(reader.schema) + [pa.field(f"_lake_b{i}", pa.int64()) for i in range(len(counted))]
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        for batch in reader:
+            added = [buckets(batch.column(index), count) for index, count in counted]
+            yield pa.RecordBatch.from_arrays([*batch.columns, *added], schema=pa.schema(fields))
+
+    return pa.RecordBatchReader.from_batches(pa.schema(fields), batches())
