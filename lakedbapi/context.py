@@ -38,3 +38,5 @@ class Counted:
     inserted: int = 0
     updated: int = 0
     deleted: int = 0
+    lastrowid: int | None = None
+    """The identity value of the row that an INSERT made, where that is one row and one value."""

@@ -461,7 +461,14 @@ def _writable(context: Context) -> Context:
 
 def _counted(counted: Counted) -> Outcome:
     result = None if counted.returned is None else TableResult(counted.returned, counted.returned_types)
-    return Outcome(counted.rowcount, result, None, counted.inserted, counted.updated, counted.deleted)
+    return Outcome(
+        counted.rowcount,
+        result,
+        inserted=counted.inserted,
+        updated=counted.updated,
+        deleted=counted.deleted,
+        lastrowid=counted.lastrowid,
+    )
 
 
 def _used_paths(changes: Changes) -> set[str]:

@@ -31,12 +31,14 @@ def insert_rows(target: Target, statement: Insert, source: RowSource) -> Counted
     if statement.on_conflict is not None:
         return upsert(target, statement, new_rows.proposed(_fetch(target, source)), new_rows)
     if not statement.returning:
-        return Counted(count := _add(target, new_rows, source), inserted=count)
+        count = _add(target, new_rows, source)
+        return Counted(count, inserted=count, lastrowid=_lastrowid(new_rows, count))
     rows = new_rows.complete(_fetch(target, source))
     new_rows.add(rows)
     returned, types = evaluate(target, returning_of(statement), rows)
     _stage(target, new_rows, rows.num_rows)
-    return Counted(rows.num_rows, returned, types, inserted=rows.num_rows)
+    count = rows.num_rows
+    return Counted(count, returned, types, inserted=count, lastrowid=_lastrowid(new_rows, count))
 
 
 def append(context: Context, alias: str, table: TableInfo, source: Query | pa.Table | pa.RecordBatchReader) -> int:
@@ -75,6 +77,11 @@ def _add(target: Target, new_rows: NewRows, source: RowSource) -> int:
 def _stage(target: Target, new_rows: NewRows, count: int) -> None:
     if count:
         target.stage(new_rows.onto(target.contents.rows), new_rows.identities, read=False)
+
+
+def _lastrowid(new_rows: NewRows, count: int) -> int | None:
+    marks = list(new_rows.identities.values())
+    return marks[0] if count == 1 and len(marks) == 1 else None
 
 
 def _fetch(target: Target, source: RowSource) -> pa.Table:

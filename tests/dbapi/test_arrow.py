@@ -71,7 +71,7 @@ def test_consumers_of_the_c_stream(items: Cursor) -> None:
 
 def test_duckdb_reads_a_cursor_by_its_variable_name(items: Cursor) -> None:
     result = items.execute(IDS)  # noqa: F841 - named in the SQL
-    assert duckdb.sql("SELECT sum(id) FROM result").fetchone() == (6,)
+    assert duckdb.sql("SELECT sum(id) FROM result").fetchall() == [(6,)]
 
 
 def test_asking_for_a_stream_twice_runs_nothing_twice(items: Cursor) -> None:

@@ -103,7 +103,7 @@ def test_a_typed_program_passes_a_strict_type_check(tmp_path: Path) -> None:
     program.write_text(PROGRAM)
     root = Path(lakedbapi.__file__).parents[1]
     check = [sys.executable, "-m", "mypy", "--strict", f"--config-file={root / 'pyproject.toml'}", str(program)]
-    environment = {"MYPYPATH": str(root), "PATH": "", "MYPY_CACHE_DIR": str(tmp_path / "cache")}
+    environment = {"MYPYPATH": str(root), "PATH": "", "MYPY_CACHE_DIR": str(root / ".mypy_cache")}
     result = subprocess.run(check, capture_output=True, text=True, env=environment, cwd=tmp_path, check=False)
     assert "program.py" not in result.stdout, result.stdout
     assert "Success" in result.stdout or "lakedbapi/" in result.stdout, result.stdout + result.stderr

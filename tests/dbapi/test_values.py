@@ -5,8 +5,12 @@ from __future__ import annotations
 import datetime as dt
 import enum
 import math
+import os
+import subprocess
+import sys
 import uuid
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -169,7 +173,13 @@ def test_other_python_types_are_taken_as_what_they_stand_for(cursor: Cursor) -> 
     assert cursor.execute("SELECT * FROM t").fetchone() == (b"x", b"y", moment, "red")
 
 
-def test_the_machines_time_zone_plays_no_part(cursor: Cursor) -> None:
-    assert cursor.execute("SELECT current_setting('TimeZone')").fetchone() == ("UTC",)
-    assert value_of(cursor, "TIMESTAMPTZ '2026-07-01 12:00:00'") == dt.datetime(2026, 7, 1, 12, tzinfo=UTC)
-    assert value_of(cursor, "TIMESTAMPTZ '2026-07-01 12:00:00+00'::DATE::VARCHAR") == "2026-07-01"
+def test_the_machines_time_zone_plays_no_part(tmp_path: Path) -> None:
+    program = (
+        "import lakedbapi; print(lakedbapi.connect('shop').execute(\"SELECT TIMESTAMPTZ '2026-07-01 12:00:00', "
+        "TIMESTAMPTZ '2026-07-01 00:00:00+00'::DATE::VARCHAR\").fetchall())"
+    )
+    environment = {**os.environ, "TZ": "America/New_York", "PYTHONPATH": str(Path(lakedbapi.__file__).parents[1])}
+    run = subprocess.run(
+        [sys.executable, "-c", program], env=environment, cwd=tmp_path, capture_output=True, check=True
+    )
+    assert eval(run.stdout, {"datetime": dt}) == [(dt.datetime(2026, 7, 1, 12, tzinfo=UTC), "2026-07-01")]
