@@ -19,7 +19,9 @@ def bind(parameters: Parameters, values: Sequence[object] | Mapping[str, object]
         values = None
     if isinstance(values, Mapping):
         if parameters.positional:
-            raise ProgrammingError("the statement has `?` parameters and was given a mapping: give a sequence of values")
+            raise ProgrammingError(
+                "the statement has `?` parameters and was given a mapping: give a sequence of values"
+            )
         return {}
     if isinstance(values, (str, bytes)):
         raise ProgrammingError("parameters must be a sequence or a mapping, not a single string: write (value,)")

@@ -7,7 +7,7 @@ from dataclasses import replace
 from sqlglot import exp
 
 from lakedbapi.errors import NotSupportedError
-from lakedbapi.sql.expressions import common_tables, expression, projections, relation, relations
+from lakedbapi.sql.expressions import common_tables, expression, parse_query, projections, relation, relations
 from lakedbapi.sql.keywords import QUERY_STARTS
 from lakedbapi.sql.queries import identifiers, read_query
 from lakedbapi.sql.reader import Reader
@@ -24,7 +24,8 @@ from lakedbapi.sql.statements import (
     Truncate,
     Update,
 )
-from lakedbapi.sql.tokens import Canonical, Splice, scan
+from lakedbapi.sql.tokens import Canonical, Splice, Token
+from lakedbapi.sql.values import read_plain_values
 
 DML_VERBS = frozenset(("insert", "update", "delete", "merge"))
 _CONFLICTS = (("on", "conflict", "("), ("on", "conflict", "do"), ("on", "conflict", "on"), ("on", "conflict", "where"))
@@ -128,22 +129,32 @@ def _opens_query(reader: Reader) -> bool:
 
 
 def _insert_source(body: Reader, specials: tuple[Special, ...]) -> tuple[Select, frozenset[tuple[int, int]]]:
-    """The query to insert, and the (row, column) pairs of its VALUES items that are DEFAULT; they stand as NULL in
+    """The query to insert, and the (row, column) pairs of its VALUES items that are DEFAULT, which stand as NULL in
     it."""
-    splices, defaults = [], set()
+    plain = read_plain_values(body.canonical.text, body.tokens) if body.at("values") else None
+    defaults = _defaults(body) if plain is None else plain.defaults
+    if not defaults and plain is None:
+        return read_query(body, specials), frozenset()
+    start = body.peek().start
+    splices = [Splice(token.start - start, token.end - start, "NULL") for token in defaults.values()]
+    text = Canonical(body.remaining_text(), splices).text
+    tree = parse_query(text) if plain is None else plain.tree
+    return Select(text, identifiers(body.tokens), specials, tree), frozenset(defaults)
+
+
+def _defaults(body: Reader) -> dict[tuple[int, int], Token]:
+    """The DEFAULT items of VALUES by row and column."""
+    found: dict[tuple[int, int], Token] = {}
     if body.at("values"):
-        values = body.part(1, len(body.tokens))
-        for row_number, row in enumerate(values.items()):
-            for column_number, item in enumerate(row.bracketed().items()):
+        rows = body.part(1, len(body.tokens))
+        row_number = 0
+        while rows.at("("):
+            for column_number, item in enumerate(rows.bracketed().items()):
                 if len(item.tokens) == 1 and item.at("default"):
-                    token = item.next()
-                    splices.append(Splice(token.start - body.peek().start, token.end - body.peek().start, "NULL"))
-                    defaults.add((row_number, column_number))
-    if splices:
-        canonical = Canonical(body.rest, splices)
-        body.remaining_text()
-        body = Reader(canonical, scan(canonical.text))
-    return read_query(body, specials), frozenset(defaults)
+                    found[row_number, column_number] = item.peek()
+            row_number += 1
+            rows.accept(",")
+    return found
 
 
 def _conflict(reader: Reader) -> OnConflict:

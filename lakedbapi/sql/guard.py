@@ -9,10 +9,11 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from lakedbapi.errors import ProgrammingError
 from lakedbapi.sql.keywords import words
 from lakedbapi.sql.relations import relation_starts
 from lakedbapi.sql.statements import Parsed
-from lakedbapi.sql.tokens import QUOTED, STRING, Token, error_at, scan
+from lakedbapi.sql.tokens import QUOTED, STRING, Token, error_at
 
 REFUSED_STATEMENTS = {
     "copy": "read results from the cursor, or insert with INSERT … SELECT",
@@ -60,42 +61,41 @@ _FILE_NAME = re.compile(
 
 def check(parsed: Parsed, allow_external: bool) -> None:
     """ProgrammingError when the statement reaches outside the attached catalogs and `allow_external` is false."""
-    if not allow_external:
-        tokens = scan(parsed.text)
-        _check_functions(parsed.text, tokens)
-        _check_relations(parsed.text, tokens)
+    if parsed.external is not None and not allow_external:
+        raise ProgrammingError(parsed.external, statement=parsed.text)
 
 
-def _check_functions(text: str, tokens: Sequence[Token]) -> None:
-    for index, token in enumerate(tokens[:-1]):
-        if not token.is_identifier or tokens[index + 1].key != "(":
+def find_external(text: str, tokens: Sequence[Token]) -> str | None:
+    """The error message for the first thing in `text` that reaches outside; None when there is none."""
+    error = _refused_function(text, tokens) or _refused_relation(text, tokens)
+    return None if error is None else str(error)
+
+
+def _refused_function(text: str, tokens: Sequence[Token]) -> ProgrammingError | None:
+    for index, token in enumerate(tokens[1:]):
+        if token.key != "(" or not tokens[index].is_identifier:
             continue
-        name = token.value.casefold()
-        if name not in _HARMLESS and _REFUSED_FUNCTION.fullmatch(name) and not _defines(tokens, index):
-            way_out = "use information_schema, SHOW or DESCRIBE" if name.startswith(("duckdb_", "pragma_")) else _ALLOW
-            raise error_at(
-                text,
-                token.start,
-                f"the function {token.value} is not allowed, it reaches outside the attached catalogs: {way_out}",
-            )
+        name = tokens[index].value.casefold()
+        if _REFUSED_FUNCTION.fullmatch(name) and name not in _HARMLESS and not _is_definition(tokens, index):
+            is_metadata = name.startswith(("duckdb_", "pragma_"))
+            way_out = "use information_schema, SHOW or DESCRIBE" if is_metadata else _ALLOW
+            reason = f"the function {name} is not allowed, it reaches outside the attached catalogs"
+            return error_at(text, tokens[index].start, f"{reason}: {way_out}")
+    return None
 
 
-def _defines(tokens: Sequence[Token], index: int) -> bool:
-    """Whether the name before a parenthesis is that of a table with its columns, as in INSERT INTO checkpoint (a,
-    b)."""
+def _is_definition(tokens: Sequence[Token], index: int) -> bool:
+    """Whether the name before a parenthesis is that of a table with its columns, as in INSERT INTO read_log (a, b)."""
     return index > 0 and tokens[index - 1].key in ("into", "table", "view", "references", "exists")
 
 
-def _check_relations(text: str, tokens: Sequence[Token]) -> None:
+def _refused_relation(text: str, tokens: Sequence[Token]) -> ProgrammingError | None:
     for index in relation_starts(tokens):
         token = tokens[index]
-        is_path = token.kind == STRING or (token.kind == QUOTED and _FILE_NAME.search(token.value))
-        if is_path:
-            raise error_at(
-                text,
-                token.start,
-                f"{text[token.start : token.end]} is a file, and reading files is not allowed: {_ALLOW}",
-            )
+        if token.kind == STRING or (token.kind == QUOTED and _FILE_NAME.search(token.value)):
+            name = text[token.start : token.end]
+            return error_at(text, token.start, f"{name} is a file, and reading files is not allowed: {_ALLOW}")
+    return None
 
 
 _ALLOW = "use the attached tables, or connect(…, allow_external=True) in a trusted program"

@@ -9,14 +9,14 @@ from lakedbapi.sql.alter import read_alter
 from lakedbapi.sql.commands import read_attach, read_call, read_describe, read_detach, read_transaction, read_use
 from lakedbapi.sql.ddl import read_comment, read_create, read_drop
 from lakedbapi.sql.dml import DML_VERBS, read_dml, read_truncate, skip_common_tables
-from lakedbapi.sql.guard import REFUSED_STATEMENTS
+from lakedbapi.sql.guard import REFUSED_STATEMENTS, find_external
 from lakedbapi.sql.keywords import QUERY_STARTS, words
 from lakedbapi.sql.parameters import find_parameters
 from lakedbapi.sql.queries import read_query
 from lakedbapi.sql.reader import Reader
 from lakedbapi.sql.references import find_specials
 from lakedbapi.sql.statements import Explain, Parsed, Special, Statement
-from lakedbapi.sql.tokens import Canonical, check_brackets, error_at, scan, split_tokens
+from lakedbapi.sql.tokens import Canonical, Splice, Token, check_brackets, error_at, scan, split_tokens
 
 _TRANSACTION_VERBS = words("begin start commit end rollback abort savepoint release")
 _DESCRIBE_VERBS = words("describe desc show summarize")
@@ -46,14 +46,21 @@ def _parse_statement(text: str) -> Parsed:
         raise ProgrammingError("the statement is empty")
     if len(statements) > 1:
         raise error_at(text, statements[1][0].start, "there is more than one statement in the text: use executescript")
-    check_brackets(text, statements[0])
-    parameters, splices = find_parameters(text, statements[0])
-    plain = Canonical(text, splices)
-    tokens = next(split_tokens(scan(plain.text)))
-    specials, special_splices = find_specials(plain, tokens)
-    canonical = plain.spliced(special_splices)
-    reader = Reader(canonical, next(split_tokens(scan(canonical.text))) if special_splices else tokens)
-    return Parsed(text, _read_statement(reader, specials), parameters)
+    tokens = statements[0]
+    check_brackets(text, tokens)
+    external = find_external(text, tokens)
+    parameters, splices = find_parameters(text, tokens)
+    canonical, tokens = _spliced(Canonical(text), splices, tokens)
+    specials, splices = find_specials(canonical, tokens)
+    canonical, tokens = _spliced(canonical, splices, tokens)
+    return Parsed(text, _read_statement(Reader(canonical, tokens), specials), parameters, external)
+
+
+def _spliced(before: Canonical, splices: list[Splice], tokens: list[Token]) -> tuple[Canonical, list[Token]]:
+    if not splices:
+        return before, tokens
+    after = before.spliced(splices)
+    return after, next(split_tokens(scan(after.text)))
 
 
 def _read_statement(reader: Reader, specials: tuple[Special, ...]) -> Statement:

@@ -424,3 +424,5 @@ class Parsed:
     text: str
     statement: Statement
     parameters: Parameters
+    external: str | None = None
+    """Why the statement is no business of an untrusted user: what in it reaches files, settings or the environment."""

@@ -10,6 +10,7 @@ import re
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from lakedbapi.errors import ProgrammingError
 
@@ -22,8 +23,7 @@ OPERATOR = "operator"
 END = "end"
 
 
-@dataclass(frozen=True, slots=True)
-class Token:
+class Token(NamedTuple):
     """`text[start:end]` of the scanned text.
 
     `value` is the unescaped content of an identifier or string, else the text itself. `key` is what keywords and
@@ -52,7 +52,7 @@ _TOKEN = re.compile(
     | (?P<string>[xXbBnN]?'(?:[^']|'')*')
     | (?P<quoted>"(?:[^"]|"")*" | `(?:[^`]|``)*`)
     | (?P<dollar>\$(?:(?:{_LETTER})(?:{_LETTER}|[0-9])*)?\$)
-    | (?P<parameter>\$[0-9][0-9_]* | \$(?![eExXbBnN]')(?:{_LETTER})(?:{_LETTER}|[0-9])* | \?[0-9_]*)
+    | (?P<parameter>[$?][0-9]+(?![0-9._]|[eE][+-]?[0-9]) | \? | \$(?![eExXbBnN]')(?:{_LETTER})(?:{_LETTER}|[0-9])*)
     | (?P<number>(?:[0-9][0-9_]*(?:\.[0-9_]*)?|\.[0-9][0-9_]*)(?:[eE][+-]?[0-9]+)?)
     | (?P<word>(?:{_LETTER})(?:{_LETTER}|[0-9$])*)
     | (?P<unterminated>['"`])
@@ -66,42 +66,44 @@ _ESCAPES = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
 
 def scan(text: str) -> list[Token]:
     """All tokens of `text` without spaces and comments. ProgrammingError where a literal or comment has no end."""
-    tokens = []
-    position = 0
-    while position < len(text):
-        match = _TOKEN.match(text, position)
+    tokens: list[Token] = []
+    append, match_at, position, length = tokens.append, _TOKEN.match, 0, len(text)
+    while position < length:
+        match = match_at(text, position)
         assert match is not None  # the last alternative takes any character
-        kind, position = match.lastgroup, match.end()
-        if kind in ("space", "line_comment"):
+        kind, start, position = match.lastgroup, position, match.end()
+        if kind in _IGNORED:
             continue
-        if kind == "block_comment":
-            position = _end_of_comment(text, match.start())
-        elif kind == "unterminated":
-            raise error_at(text, match.start(), f"the quote {match.group()} is never closed")
+        if kind in _PLAIN:
+            value = match.group()
+            append(Token(_PLAIN[kind], value, value.casefold(), start, position))
+        elif kind == "block_comment":
+            position = _end_of_comment(text, start)
         elif kind == "dollar":
-            content_start = position
-            content_end = text.find(match.group(), content_start)
+            content_start, delimiter = position, match.group()
+            content_end = text.find(delimiter, content_start)
             if content_end < 0:
-                raise error_at(text, match.start(), f"the quote {match.group()} is never closed")
-            position = content_end + len(match.group())
-            tokens.append(Token(STRING, text[content_start:content_end], "", match.start(), position))
+                raise error_at(text, start, f"the quote {delimiter} is never closed")
+            position = content_end + len(delimiter)
+            append(Token(STRING, text[content_start:content_end], "", start, position))
+        elif kind == "unterminated":
+            raise error_at(text, start, f"the quote {match.group()} is never closed")
         else:
-            tokens.append(_token(str(kind), match))
+            append(_quoted(kind, match.group(), start, position))
     return tokens
 
 
-def _token(kind: str, match: re.Match[str]) -> Token:
-    text, start, end = match.group(), match.start(), match.end()
-    if kind == "word":
-        return Token(WORD, text, text.casefold(), start, end)
+_IGNORED = frozenset(("space", "line_comment"))
+_PLAIN = {"word": WORD, "number": NUMBER, "parameter": PARAMETER, "operator": OPERATOR}
+
+
+def _quoted(kind: str | None, text: str, start: int, end: int) -> Token:
     if kind == "quoted":
         quote = text[0]
         return Token(QUOTED, text[1:-1].replace(quote * 2, quote), "", start, end)
     if kind == "string":
         return Token(STRING, text[text.index("'") + 1 : -1].replace("''", "'"), "", start, end)
-    if kind == "escape_string":
-        return Token(STRING, _unescape(text[2:-1]), "", start, end)
-    return Token({"parameter": PARAMETER, "number": NUMBER}.get(kind, OPERATOR), text, text.casefold(), start, end)
+    return Token(STRING, _unescape(text[2:-1]), "", start, end)
 
 
 def _unescape(content: str) -> str:
