@@ -20,9 +20,8 @@ ALTERED_TABLE = "altered_table"
 ALTERED_VIEW = "altered_view"
 INLINED_INSERT = "inlined_insert"
 INLINED_DELETE = "inlined_delete"
-INLINE_FLUSH = frozenset({"inline_flush", "flushed_inlined"})
-COMPACTIONS = frozenset({"merge_adjacent", "rewrite_delete", "compacted_table"})
 
+_COMPACTIONS = ("merge_adjacent", "rewrite_delete", "compacted_table")
 _ORDER = (
     DROPPED_SCHEMA,
     DROPPED_TABLE,
@@ -65,6 +64,12 @@ def parse(text: str | None) -> Mapping[str, tuple[str, ...]]:
     for match in _ENTRY.finditer(text or ""):
         changes.setdefault(match["word"], []).append(match["object"])
     return {word: tuple(objects) for word, objects in changes.items()}
+
+
+def compacts(text: str | None, table_id: int) -> bool:
+    """Whether the snapshot only moved rows of the table between files."""
+    made = parse(text)
+    return any(str(table_id) in made.get(word, ()) for word in _COMPACTIONS)
 
 
 def _quote(name: str) -> str:

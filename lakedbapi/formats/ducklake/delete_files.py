@@ -1,24 +1,18 @@
-"""Parquet delete files: the positions of a data file that are gone, each with the snapshot that deleted it."""
+"""Delete files: the positions of a data file that are gone, each with the snapshot that deleted it."""
 
 from __future__ import annotations
 
-import posixpath
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
-import pyarrow.parquet as pq
 
-from lakedbapi.errors import DataError
+from lakedbapi.deletes import parquet
+from lakedbapi.errors import NotSupportedError
 from lakedbapi.formats.ducklake.ids import uuid7
 from lakedbapi.model.delete_vector import DeleteVector
-from lakedbapi.model.scan import ROW_SNAPSHOT_FIELD
 from lakedbapi.storage.filesystem import Storage
-
-FILE_PATH_FIELD = 2147483646
-POSITION_FIELD = 2147483645
-SNAPSHOT_COLUMN = "_ducklake_internal_snapshot_id"
 
 
 @dataclass(frozen=True)
@@ -31,6 +25,15 @@ class Deletions:
     @classmethod
     def at(cls, positions: DeleteVector, snapshot: int) -> Deletions:
         return cls(positions.to_numpy(), np.full(len(positions), snapshot, np.int64))
+
+    @classmethod
+    def of(cls, positions: Sequence[int], snapshots: Sequence[int]) -> Deletions:
+        return cls(np.array(positions, np.int64), np.array(snapshots, np.int64))
+
+    def until(self, snapshot: int) -> Deletions:
+        """Those of snapshots up to this one."""
+        kept = self.snapshots <= snapshot
+        return Deletions(self.positions[kept], self.snapshots[kept])
 
     def __len__(self) -> int:
         return len(self.positions)
@@ -67,51 +70,16 @@ def write_deletes(storage: Storage, directory: str, data_file: str, deletions: D
 
     The snapshot ids are only embedded where there are several: without them all positions belong to the file's own.
     """
-    path = posixpath.join(directory, f"ducklake-{uuid7()}-delete.parquet")
+    path = f"{directory}ducklake-{uuid7()}-delete.parquet"
     first, last = int(deletions.snapshots.min()), int(deletions.snapshots.max())
-    # The path is the same in every row.
-    paths = pa.DictionaryArray.from_arrays(pa.array(np.zeros(len(deletions), np.int32)), pa.array([data_file]))
-    columns = [(_field("file_path", pa.string(), FILE_PATH_FIELD), paths.cast(pa.string()))]
-    columns.append((_field("pos", pa.int64(), POSITION_FIELD), pa.array(deletions.positions)))
-    if first != last:
-        snapshots = pa.array(deletions.snapshots)
-        columns.append((_field(SNAPSHOT_COLUMN, pa.int64(), ROW_SNAPSHOT_FIELD), snapshots))
-    sink = pa.BufferOutputStream()
-    pq.write_table(
-        pa.Table.from_arrays([array for _, array in columns], schema=pa.schema([field for field, _ in columns])),
-        sink,
-        compression="snappy",
-        store_schema=False,
-    )
-    data = sink.getvalue().to_pybytes()
-    storage.write_exclusive(path, data)
-    footer_size = int.from_bytes(data[-8:-4], "little")
-    return WrittenDeletes(path, len(deletions), len(data), footer_size, first, last if first != last else None)
+    snapshots = deletions.snapshots if first != last else None
+    size, footer_size = parquet.write(storage, path, data_file, deletions.positions, snapshots)
+    return WrittenDeletes(path, len(deletions), size, footer_size, first, last if first != last else None)
 
 
-def _field(name: str, type: pa.DataType, id: int) -> pa.Field:
-    return pa.field(name, type, metadata={b"PARQUET:field_id": str(id).encode()})
-
-
-def read_deletes(storage: Storage, path: str, begin_snapshot: int) -> Deletions:
-    """The content of a Parquet delete file; rows without an embedded snapshot id belong to `begin_snapshot`."""
-    try:
-        table = pq.read_table(pa.BufferReader(storage.read_bytes(path)))
-    except pa.ArrowInvalid as error:
-        raise DataError(f"delete file {path}: {error}") from error
-    positions = _column(table, POSITION_FIELD, "pos")
-    if positions is None:
-        raise DataError(f"delete file {path}: it has no column pos")
-    snapshots = _column(table, ROW_SNAPSHOT_FIELD, SNAPSHOT_COLUMN)
-    if snapshots is None:
-        return Deletions.at(DeleteVector.of(positions), begin_snapshot)
-    return Deletions(positions.to_numpy(), snapshots.fill_null(begin_snapshot).to_numpy())
-
-
-def _column(table: pa.Table, field_id: int, name: str) -> pa.ChunkedArray | None:
-    """The column with the field id, else with the name, else None."""
-    wanted = str(field_id).encode()
-    for number, field in enumerate(table.schema):
-        if (field.metadata or {}).get(b"PARQUET:field_id") == wanted:
-            return table.column(number).cast(pa.int64())
-    return table.column(name).cast(pa.int64()) if name in table.column_names else None
+def read_deletes(storage: Storage, path: str, format: str, begin_snapshot: int) -> Deletions:
+    """The content of a delete file; positions without an embedded snapshot id belong to `begin_snapshot`."""
+    if format != "parquet":
+        raise NotSupportedError(f"delete file {path}: delete files of format {format!r} cannot be read or extended")
+    positions, snapshots = parquet.read(storage, path)
+    return Deletions(positions, np.full(len(positions), begin_snapshot, np.int64) if snapshots is None else snapshots)

@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-from sqlalchemy import Column, MetaData, String, Table, cast, func, or_, select
+from sqlalchemy import Column, MetaData, String, Table, and_, cast, func, or_, select
 from sqlalchemy.engine import Connection
+from sqlalchemy.sql import ColumnElement
 
 from lakedbapi.formats.ducklake.backend import Backend
 from lakedbapi.formats.ducklake.columnar import fetch_columns
@@ -22,8 +23,8 @@ from lakedbapi.model.catalog import TableInfo
 from lakedbapi.model.scan import RowGroup
 from lakedbapi.model.types import Field, Scalar, Schema, Type
 
-_LOSSY_IN_PSYCOPG = frozenset({"interval", "time", "time_ns", "timetz"})
-"""Types whose Python values lose months, nanoseconds or 24:00:00; their text does not."""
+_TEMPORAL = ("date", "time", "interval")
+"""How types begin whose Python values lose nanoseconds, months, 24:00:00, infinity, or years outside of 1 to 9999."""
 
 
 @dataclass(frozen=True)
@@ -82,34 +83,41 @@ def read_row_group(
     connection: Connection, backend: Backend, inlined: InlinedTable, table: TableInfo, snapshot: int
 ) -> RowGroup | None:
     """The rows of one inlined table that `snapshot` sees, in the columns of `table`; None if there are none."""
+    begin, end = inlined.table.c[inlined.begin], inlined.table.c[inlined.end]
+    visible = and_(begin <= snapshot, or_(end.is_(None), end > snapshot))
+    group, _ = read_rows(connection, backend, inlined, table, visible)
+    return group if group.rows.num_rows else None
+
+
+def read_rows(
+    connection: Connection, backend: Backend, inlined: InlinedTable, table: TableInfo, which: ColumnElement[bool]
+) -> tuple[RowGroup, pa.Array]:
+    """Rows of one inlined table, in the columns of `table`, and the snapshot that each ended at (NULL = live)."""
     source = inlined.table
     stored = {field.id: field for field in inlined.schema.fields}
     wanted = [stored[field.id] for field in table.schema.fields if field.id in stored]
-    begin, end = source.c[inlined.begin], source.c[inlined.end]
-    row_id = source.c[inlined.row_id]
-    statement = (
-        select(row_id, begin, *(_selected(source, field, backend) for field in wanted))
-        .where(begin <= snapshot, or_(end.is_(None), end > snapshot))
-        .order_by(row_id, begin)
-    )
-    _, columns = fetch_columns(connection, statement)
-    if not columns[0]:
-        return None
-    values = {field.id: column for field, column in zip(wanted, columns[2:], strict=True)}
-    arrays = [_column(field, stored.get(field.id), values, len(columns[0])) for field in table.schema.fields]
-    return RowGroup(
-        key=source.name,
-        rows=pa.Table.from_arrays(arrays, names=list(table.schema.names)),
-        row_ids=pa.array(columns[0], pa.int64()),
-        snapshots=pa.array(columns[1], pa.int64()),
-    )
+    system = [source.c[name] for name in (inlined.row_id, inlined.begin, inlined.end)]
+    selected = [_selected(source, field, backend) for field in wanted]
+    _, columns = fetch_columns(connection, select(*system, *selected).where(which).order_by(*system[:2]))
+    row_ids, begins, ends = (pa.array(values, pa.int64()) for values in columns[:3])
+    values = {field.id: column for field, column in zip(wanted, columns[3:], strict=True)}
+    arrays = [_column(field, stored.get(field.id), values, len(row_ids)) for field in table.schema.fields]
+    rows = pa.Table.from_arrays(arrays, names=list(table.schema.names))
+    return RowGroup(key=source.name, rows=rows, row_ids=row_ids, snapshots=begins), ends
 
 
 def _selected(source: Table, field: Field, backend: Backend) -> Any:
     column = source.c[_matching(source, field.name)]
-    if backend.kind == "postgresql" and isinstance(field.type, Scalar) and field.type.name in _LOSSY_IN_PSYCOPG:
+    if backend.kind in ("postgresql", "duckdb") and _is_temporal(field.type):
         return cast(column, String)
     return column
+
+
+def _is_temporal(type: Type) -> bool:
+    """Also inside of it."""
+    if isinstance(type, Scalar):
+        return type.name.startswith(_TEMPORAL)
+    return any(_is_temporal(child.type) for child in child_fields(type))
 
 
 def _matching(source: Table, name: str) -> str:
@@ -125,7 +133,6 @@ def _column(field: Field, stored: Field | None, values: Mapping[int, Sequence[An
 
 
 _RESERVED = frozenset({"row_id", "begin_snapshot", "end_snapshot"})
-_TEMPORAL = ("date", "time", "interval")
 
 
 def can_inline(schema: Schema, backend_kind: str) -> bool:
@@ -177,11 +184,6 @@ def read_inlined_deletes(connection: Connection, backend: Backend, table_id: int
     table = backend.tables.inlined_delete(table_id)
     if not backend.has_table(connection, table.name):
         return InlinedDeletes(np.empty(0, np.int64), np.empty(0, np.int64))
-    _, columns = fetch_columns(
-        connection,
-        select(table.c.file_id, table.c.row_id)
-        .where(table.c.begin_snapshot <= snapshot)
-        .distinct()
-        .order_by(table.c.file_id, table.c.row_id),
-    )
+    statement = select(table.c.file_id, table.c.row_id).where(table.c.begin_snapshot <= snapshot)
+    _, columns = fetch_columns(connection, statement.distinct().order_by(table.c.file_id, table.c.row_id))
     return InlinedDeletes(np.array(columns[0], np.int64), np.array(columns[1], np.int64))

@@ -32,7 +32,6 @@ class LiveDeleteFile:
     format: str
     delete_count: int
     begin_snapshot: int
-    footer_size: int | None
 
 
 @dataclass(frozen=True)
@@ -78,15 +77,10 @@ def _delete_files(
             rows.format,
             rows.delete_count,
             rows.begin_snapshot,
-            rows.footer_size,
         ).where(rows.data_file_id.in_(chunk), rows.end_snapshot.is_(None))
-        for file_id, id, path, is_relative, format, count, begin, footer_size in connection.execute(live):
-            yield (
-                file_id,
-                LiveDeleteFile(
-                    id, resolve(directory, path, is_relative), format or "parquet", count, begin, footer_size
-                ),
-            )
+        for file_id, id, path, is_relative, format, count, begin in connection.execute(live):
+            full_path = resolve(directory, path, is_relative)
+            yield file_id, LiveDeleteFile(id, full_path, format or "parquet", count, begin)
 
 
 class DeleteFiles:
@@ -94,7 +88,6 @@ class DeleteFiles:
 
     def __init__(self, storage: Storage) -> None:
         self._storage = storage
-        self._read: dict[str, Deletions] = {}
         self._written: dict[tuple[str, str | None, int], WrittenDeletes] = {}
 
     @property
@@ -103,10 +96,7 @@ class DeleteFiles:
         return {written.path for written in self._written.values()}
 
     def deletions(self, file: LiveDeleteFile) -> Deletions:
-        found = self._read.get(file.path)
-        if found is None:
-            found = self._read[file.path] = read_deletes(self._storage, file.path, file.begin_snapshot)
-        return found
+        return read_deletes(self._storage, file.path, file.format, file.begin_snapshot)
 
     def write(
         self, directory: str, data_file: str, old: LiveDeleteFile | None, positions: DeleteVector, snapshot: int

@@ -41,7 +41,7 @@ class Target:
         return self.table.path
 
     def data_file_paths(self, file_ids: Iterable[int]) -> Mapping[int, str]:
-        """Full paths by data file id; without those that compaction replaced before the file list was first asked for."""
+        """Full paths by data file id; without files that compaction replaced before the file list was loaded."""
         assert self.before is not None
         files = self.base.files(self.before)
         found = files.filter(pc.is_in(files.column("file_id"), pa.array(list(file_ids), pa.int64())))

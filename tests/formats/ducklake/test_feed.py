@@ -1,0 +1,157 @@
+"""The change feed reports each insertion and deletion once, whatever files and catalog rows they lie in."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from compliance.peers.lakes import Place
+from compliance.peers.peer import Peer
+from lakedbapi.engine.base import ROW_ID, ROW_SNAPSHOT, Query, RelationName, ScanRelation
+from lakedbapi.model.changes import StagedRows
+from lakedbapi.model.delete_vector import DeleteVector
+from tests.formats.ducklake.writing import Lake, arrow, column, row_changes
+
+Change = tuple[int, str, int, Any]
+"""Snapshot, kind, row id, value of the first column."""
+
+
+def feed(lake: Lake, first: int, last: int, name: str = "t") -> list[Change]:
+    lake.pin()
+    found: list[Change] = []
+    for change in lake.catalog.table_changes(lake.table(name), first, last):
+        relation = ScanRelation(change.scan, {ROW_ID: "row_id", ROW_SNAPSHOT: "own"})
+        query = Query("FROM lake.main.changes", {RelationName("lake", "main", "changes"): relation})
+        rows = lake.engine.fetch(query)
+        for row in rows.to_pylist():
+            snapshot = row["own"] if change.snapshot is None else change.snapshot
+            if first <= snapshot <= last:
+                found.append((snapshot, change.kind, row["row_id"], next(iter(row.values()))))
+    return sorted(found)
+
+
+def peers_feed(peer: Peer, first: int, last: int, name: str = "t") -> list[Change]:
+    kinds = {"update_preimage": "delete", "update_postimage": "insert"}
+    changes = peer.rows(f"FROM ducklake_table_changes('lake', 'main', '{name}', {first}, {last})")
+    return sorted((row[0], kinds.get(row[2], row[2]), row[1], row[3]) for row in changes)
+
+
+@pytest.fixture
+def filled(lake: Lake) -> Lake:
+    """With table t: i = 0..5 in data file 0, added by snapshot 2."""
+    lake.create("t", column("i", "int32"))
+    lake.insert("t", *((i,) for i in range(6)))
+    return lake
+
+
+def test_inserts_deletes_and_updates_of_files(filled: Lake, duckdb: Peer) -> None:
+    filled.delete("t", {0: [1]})
+    filled.delete("t", {0: [2]})
+    filled.commit(filled.update("t", {0: [3]}, [(30, 3)]))
+    filled.commit(row_changes(filled.table("t"), removed=frozenset({0})))
+    expected = [
+        *((2, "insert", i, i) for i in range(6)),
+        (3, "delete", 1, 1),
+        (4, "delete", 2, 2),
+        (5, "delete", 3, 3),
+        (5, "insert", 3, 30),
+        *((6, "delete", i, i) for i in (0, 4, 5)),
+    ]
+    assert feed(filled, 1, 6) == expected
+    assert feed(filled, 4, 5) == expected[7:10]
+    assert peers_feed(duckdb, 1, 6) == expected
+    assert feed(filled, 7, 6) == []
+
+
+def test_rows_in_the_catalog(inlining: Lake, place: Place, peer: Peer) -> None:
+    lake = inlining
+    table = lake.create("t", column("i", "int32"))
+    lake.insert_inlined("t", (1,), (2,))
+    (group,) = lake.base.row_groups(table)
+    new = StagedRows(arrow(table, [(20,)]), pa.array([1]))
+    lake.commit(row_changes(table, deleted_rows={group.key: DeleteVector.of([1])}, rows=(new,)))
+    (group,) = lake.base.row_groups(table)
+    lake.commit(row_changes(table, deleted_rows={group.key: DeleteVector.of([0])}))
+    expected = [
+        (2, "insert", 0, 1),
+        (2, "insert", 1, 2),
+        (3, "delete", 1, 2),
+        (3, "insert", 1, 20),
+        (4, "delete", 0, 1),
+    ]
+    assert feed(lake, 0, 4) == expected
+    peer.attach(place.location)
+    assert peers_feed(peer, 0, 4) == expected
+    peer.execute("CALL ducklake_flush_inlined_data('lake')")
+    assert feed(lake, 0, 5) == expected
+
+
+def test_inlined_deletes_of_files(inlining: Lake, place: Place, peer: Peer) -> None:
+    lake = inlining
+    lake.create("t", column("i", "int32"))
+    lake.insert("t", *((i,) for i in range(20)))
+    lake.delete("t", {0: [3]})
+    lake.delete("t", {0: [4]})
+    expected = [(3, "delete", 3, 3), (4, "delete", 4, 4)]
+    assert feed(lake, 3, 4) == expected
+    peer.attach(place.location)
+    peer.execute("CALL ducklake_flush_inlined_data('lake')")
+    lake.pin()
+    assert feed(lake, 3, 5) == expected
+    lake.delete("t", {0: list(range(5, 19))})
+    assert feed(lake, 3, 5) == expected
+
+
+def test_rows_that_their_own_transaction_deleted_are_not_reported(lake: Lake) -> None:
+    table = lake.create("t", column("i", "int32"))
+    (staged,) = lake.written(table, arrow(table, [(1,), (2,), (3,)]))
+    lake.commit(row_changes(table, files=(replace(staged, deletes=DeleteVector.of([1])),)))
+    assert feed(lake, 1, 2) == [(2, "insert", 0, 1), (2, "insert", 2, 3)]
+
+
+def test_rows_that_copy_on_write_moved_are_not_reported(filled: Lake) -> None:
+    table = filled.table("t")
+    rows = arrow(table, [(0,), (1,), (2,), (3,), (50,)]).append_column("_lake_row_id", pa.array([0, 1, 2, 3, 5]))
+    gone = frozenset({0})
+    filled.commit(row_changes(table, files=filled.written(table, rows, row_ids=True), removed=gone, rewritten=gone))
+    assert feed(filled, 3, 3) == [(3, "delete", 4, 4), (3, "delete", 5, 5), (3, "insert", 5, 50)]
+
+
+@pytest.mark.parametrize(
+    "compaction",
+    [
+        "CALL ducklake_merge_adjacent_files('lake')",
+        "CALL ducklake_rewrite_data_files('lake', 't', delete_threshold => 0)",
+    ],
+)
+def test_compaction_changes_nothing(filled: Lake, duckdb: Peer, compaction: str) -> None:
+    filled.insert("t", (6,), (7,))
+    filled.commit(filled.update("t", {0: [3]}, [(30, 3)]))
+    before = feed(filled, 0, 4)
+    assert len(before) == 6 + 2 + 2
+    duckdb.execute(compaction)
+    assert feed(filled, 0, 5) == before
+    duckdb.execute("SET ducklake_default_data_inlining_row_limit = 0")
+    duckdb.execute("DELETE FROM t WHERE i IN (0, 30)")
+    assert feed(filled, 0, 6) == [*before, (6, "delete", 0, 0), (6, "delete", 3, 30)]
+
+
+def test_columns_are_those_of_the_end(filled: Lake, duckdb: Peer) -> None:
+    duckdb.execute("ALTER TABLE t RENAME i TO j")
+    duckdb.execute("ALTER TABLE t ADD COLUMN n INTEGER DEFAULT 7")
+    filled.pin()
+    (change,) = filled.catalog.table_changes(filled.table("t"), 0, 4)
+    assert change.scan.schema.names == ("j", "n")
+    assert feed(filled, 0, 4)[0] == (2, "insert", 0, 0)
+
+
+def test_the_range_can_be_given_in_time(filled: Lake) -> None:
+    filled.insert("t", (6,))
+    times = [info.time for info in filled.catalog.history()]
+    table = filled.table("t")
+    (change,) = filled.catalog.table_changes(table, times[3], times[3])
+    assert change.scan.file_count == 1
+    assert list(filled.catalog.table_changes(table, times[3], times[2])) == []
