@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import enum
+import math
 import os
 import sqlite3
 import threading
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any, ClassVar
 from urllib.parse import quote
@@ -19,6 +21,7 @@ from sqlalchemy import MetaData, Table, event, exc, literal_column, select, text
 from sqlalchemy.engine import URL, Connection, CursorResult, Engine, make_url
 from sqlalchemy.pool import NullPool, QueuePool
 from sqlalchemy.schema import CreateSchema
+from sqlalchemy.sql.expression import TextClause
 
 from lakedbapi import errors
 from lakedbapi.formats.ducklake.duckdb_dialect import Connection as DuckDBConnection
@@ -43,6 +46,8 @@ class Backend(ABC):
     """A database that holds a catalog. `name` is how messages call it, without secrets."""
 
     kind: str
+    _table_query: TextClause
+    """Has a row if there is a table `:name` in the database schema `:schema`, where NULL is the default one."""
     transactional_ddl = True
     """Whether CREATE TABLE is part of the transaction; where not, it commits what came before."""
 
@@ -60,6 +65,12 @@ class Backend(ABC):
     def read(self) -> Iterator[Connection]:
         """A short transaction that sees one state of the catalog. Database errors come out as OperationalError."""
         with self._translated(), self._read_connection() as connection, connection.begin():
+            yield connection
+
+    @contextmanager
+    def glance(self) -> Iterator[Connection]:
+        """As `read`, for a single statement: saves the round trips of a transaction."""
+        with self._translated(), self._glance_connection() as connection:
             yield connection
 
     @contextmanager
@@ -97,7 +108,8 @@ class Backend(ABC):
 
     def has_table(self, connection: Connection, name: str) -> bool:
         """Whether the catalog's database schema has a table `name`."""
-        return sqlalchemy.inspect(connection).has_table(name, schema=self.tables.schema_name)
+        wanted = {"name": name, "schema": self.tables.schema_name}
+        return connection.execute(self._table_query, wanted).first() is not None
 
     def column_names(self, connection: Connection, name: str) -> Sequence[str]:
         """The columns of the table `name` in their order."""
@@ -118,7 +130,10 @@ class Backend(ABC):
             return errors.ConflictError(
                 f"catalog {self.name}: another transaction was first ({reason}); roll back and retry"
             )
-        return errors.OperationalError(f"catalog {self.name}: {reason}")
+        translated = errors.OperationalError(f"catalog {self.name}: {reason}")
+        # Outside of a commit nothing happened: a new connection can do the same work again.
+        translated.retryable = self.classify(error) is Failure.LOST
+        return translated
 
     def dispose(self) -> None:
         """Close the pooled connections; the next use opens new ones."""
@@ -141,6 +156,11 @@ class Backend(ABC):
             yield connection
 
     @contextmanager
+    def _glance_connection(self) -> Iterator[Connection]:
+        with self.engine.connect() as connection:
+            yield connection
+
+    @contextmanager
     def _write_connection(self) -> Iterator[Connection]:
         with self.engine.connect() as connection:
             yield connection
@@ -157,6 +177,7 @@ class SQLiteBackend(Backend):
     """A catalog in a SQLite file. The journal mode stays as the file has it."""
 
     kind = "sqlite"
+    _table_query = text("SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = :name AND :schema IS NULL")
 
     def __init__(self, path: Path, *, busy_timeout: int = DEFAULT_BUSY_TIMEOUT, create: bool = False) -> None:
         super().__init__(str(path), None, busy_timeout)
@@ -241,7 +262,10 @@ class ServerBackend(Backend):
         return _engine((self.kind, self._url.render_as_string(hide_password=False)), self._new_engine)
 
     def _new_engine(self) -> Engine:
-        return sqlalchemy.create_engine(self._url, pool_size=8, max_overflow=-1, pool_pre_ping=True)
+        engine = sqlalchemy.create_engine(self._url, pool_size=8, max_overflow=-1)
+        event.listen(engine, "checkin", _note_checkin)
+        event.listen(engine, "checkout", _verify_idle)
+        return engine
 
     @abstractmethod
     def _code(self, cause: BaseException) -> Any: ...
@@ -260,16 +284,43 @@ class ServerBackend(Backend):
             yield connection.execution_options(isolation_level="REPEATABLE READ")
 
     @contextmanager
+    def _glance_connection(self) -> Iterator[Connection]:
+        with self.engine.connect() as connection:
+            yield connection.execution_options(isolation_level="AUTOCOMMIT")
+
+    @contextmanager
     def _write_connection(self) -> Iterator[Connection]:
         # Statements after the lock must see what the lock's former holder committed.
         with self.engine.connect() as connection:
             yield connection.execution_options(isolation_level="READ COMMITTED")
 
 
+_IDLE_SECONDS = 10.0
+"""A connection that was not used for longer may have been closed by the server or by something between."""
+
+
+def _note_checkin(connection: Any, record: Any) -> None:
+    record.info["idle since"] = time.monotonic()
+
+
+def _verify_idle(connection: Any, record: Any, proxy: Any) -> None:
+    if connection is None or time.monotonic() - record.info.get("idle since", math.inf) < _IDLE_SECONDS:
+        return
+    try:
+        with closing(connection.cursor()) as cursor:
+            cursor.execute("SELECT 1")
+        connection.rollback()
+    except Exception as error:
+        raise exc.DisconnectionError from error  # The pool opens another one.
+
+
 class PostgreSQLBackend(ServerBackend):
     """A catalog in a PostgreSQL database schema."""
 
     kind = "postgresql"
+    _table_query = text(
+        "SELECT 1 FROM pg_tables WHERE tablename = :name AND schemaname = coalesce(:schema, current_schema())"
+    )
     conflicts = frozenset({"23505", "40001", "40P01", "55P03", "42P07"})
 
     def _lock(self, connection: Connection) -> None:
@@ -290,6 +341,10 @@ class MySQLBackend(ServerBackend):
     """A catalog in a MySQL or MariaDB database."""
 
     kind = "mysql"
+    _table_query = text(
+        "SELECT 1 FROM information_schema.tables "
+        "WHERE table_name = :name AND table_schema = coalesce(:schema, database())"
+    )
     transactional_ddl = False
     conflicts = frozenset({1062, 1205, 1213, 1020, 3572, 1050})
 
@@ -310,6 +365,10 @@ class DuckDBBackend(Backend):
     """A catalog in a DuckDB file. One process at a time can have it open."""
 
     kind = "duckdb"
+    _table_query = text(
+        "SELECT 1 FROM duckdb_tables() WHERE table_name = :name AND schema_name = coalesce(:schema, 'main') "
+        "AND database_name = current_database()"
+    )
     _locks: ClassVar[dict[str, threading.Lock]] = {}
     _databases: ClassVar[dict[tuple[int, str], duckdb.DuckDBPyConnection]] = {}
 
@@ -365,13 +424,6 @@ class DuckDBBackend(Backend):
     def _lock_for_creation(self, connection: Connection) -> None:
         if self.tables.schema_name is not None:
             connection.execute(CreateSchema(self.tables.schema_name, if_not_exists=True))
-
-    def has_table(self, connection: Connection, name: str) -> bool:
-        found = text(
-            "SELECT 1 FROM duckdb_tables() WHERE schema_name = :schema AND table_name = :name AND NOT internal"
-        )
-        schema = self.tables.schema_name or "main"
-        return connection.execute(found, {"schema": schema, "name": name}).first() is not None
 
     def classify(self, error: BaseException) -> Failure:
         cause = getattr(error, "orig", error)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import threading
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
@@ -11,7 +12,7 @@ from typing import Any
 
 from sqlalchemy import delete, func, insert, select, true
 from sqlalchemy.engine import Connection
-from sqlalchemy.sql import ColumnElement
+from sqlalchemy.sql import Select
 
 from lakedbapi.errors import NotSupportedError, OperationalError, ProgrammingError
 from lakedbapi.formats.base import Capabilities, Catalog, ChangeScan, CommitResult, Snapshot
@@ -20,10 +21,12 @@ from lakedbapi.formats.ducklake.backend import Backend
 from lakedbapi.formats.ducklake.columns import Numbering, flatten
 from lakedbapi.formats.ducklake.commit import Committer
 from lakedbapi.formats.ducklake.delete_reader import DeleteReader
+from lakedbapi.formats.ducklake.feed import table_changes
 from lakedbapi.formats.ducklake.files import foreign_directories
 from lakedbapi.formats.ducklake.history import read_history
 from lakedbapi.formats.ducklake.ids import uuid7
 from lakedbapi.formats.ducklake.inlined import InlinedTable, can_inline
+from lakedbapi.formats.ducklake.metadata import Tables
 from lakedbapi.formats.ducklake.objects import Objects, load_objects
 from lakedbapi.formats.ducklake.options import FACTS, Options
 from lakedbapi.formats.ducklake.paths import folder
@@ -75,10 +78,8 @@ class DuckLakeCatalog(Catalog):
         return f"<DuckLakeCatalog {self.backend.name}>"
 
     def latest(self) -> DuckLakeSnapshot:
-        snapshot = self.backend.tables.snapshot
-        newest = select(func.max(snapshot.c.snapshot_id)).scalar_subquery()
-        with self.backend.read() as connection:
-            found = self._read_snapshot(connection, snapshot.c.snapshot_id == newest)
+        with self.backend.glance() as connection:
+            found = self._read_snapshot(connection, _newest(self.backend.tables))
         if found is None:
             raise OperationalError(f"catalog {self.backend.name}: it has no snapshot, so it is incomplete")
         with self._lock:
@@ -94,13 +95,21 @@ class DuckLakeCatalog(Catalog):
         snapshot = self.backend.tables.snapshot
         if point.version is not None:
             with self.backend.read() as connection:
-                found = self._read_snapshot(connection, snapshot.c.snapshot_id == point.version)
+                found = self._read_snapshot(
+                    connection, _snapshots(self.backend.tables).where(snapshot.c.snapshot_id == point.version)
+                )
                 if found is None:
                     raise ProgrammingError(f"No snapshot found at version {point.version}: {self._kept(connection)}")
         elif point.timestamp is not None:
             with self.backend.read() as connection:
                 id = self._id_at(connection, point.timestamp)
-                found = None if id is None else self._read_snapshot(connection, snapshot.c.snapshot_id == id)
+                found = (
+                    None
+                    if id is None
+                    else self._read_snapshot(
+                        connection, _snapshots(self.backend.tables).where(snapshot.c.snapshot_id == id)
+                    )
+                )
                 if found is None:
                     raise ProgrammingError(
                         f"No snapshot found at timestamp {point.timestamp}: {self._kept(connection)}"
@@ -131,23 +140,9 @@ class DuckLakeCatalog(Catalog):
         ).first()
         return None if row is None else int(row[0])
 
-    def _read_snapshot(self, connection: Connection, which: ColumnElement[bool]) -> DuckLakeSnapshot | None:
-        """One snapshot, and in the same query what the catalog has of options."""
-        tables = self.backend.tables
-        snapshot, metadata = tables.snapshot.c, tables.metadata.c
-        rows = connection.execute(
-            select(
-                snapshot.snapshot_id,
-                snapshot.snapshot_time,
-                snapshot.schema_version,
-                metadata.key,
-                metadata.value,
-                metadata.scope,
-                metadata.scope_id,
-            )
-            .select_from(tables.snapshot.join(tables.metadata, true()))
-            .where(which)
-        ).all()
+    def _read_snapshot(self, connection: Connection, query: Select[Any]) -> DuckLakeSnapshot | None:
+        """The snapshot that `query`, some of `_snapshots`, finds."""
+        rows = connection.execute(query).all()
         if not rows:
             return None
         options = Options.of(row[3:] for row in rows)
@@ -267,7 +262,7 @@ class DuckLakeCatalog(Catalog):
         return Committer(self, base, changes).commit()
 
     def table_changes(self, table: TableInfo, start: int | datetime, end: int | datetime) -> Sequence[ChangeScan]:
-        raise NotImplementedError
+        return table_changes(self, table, start, end)
 
     def data_roots(self) -> Sequence[str]:
         with self.backend.read() as connection:
@@ -280,3 +275,23 @@ class DuckLakeCatalog(Catalog):
 def _shorten(cache: OrderedDict[int, Any]) -> None:
     while len(cache) > _KEPT:
         cache.popitem(last=False)
+
+
+def _snapshots(tables: Tables) -> Select[Any]:
+    """Snapshots, each with all that the catalog has of options: one round trip for both."""
+    snapshot, metadata = tables.snapshot.c, tables.metadata.c
+    return select(
+        snapshot.snapshot_id,
+        snapshot.snapshot_time,
+        snapshot.schema_version,
+        metadata.key,
+        metadata.value,
+        metadata.scope,
+        metadata.scope_id,
+    ).select_from(tables.snapshot.join(tables.metadata, true()))
+
+
+@functools.lru_cache(maxsize=64)
+def _newest(tables: Tables) -> Select[Any]:
+    newest = select(func.max(tables.snapshot.c.snapshot_id)).scalar_subquery()
+    return _snapshots(tables).where(tables.snapshot.c.snapshot_id == newest)

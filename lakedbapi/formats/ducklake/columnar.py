@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -10,9 +10,11 @@ from sqlalchemy.engine import Connection
 from sqlalchemy.sql import Executable
 
 
-def fetch_columns(connection: Connection, statement: Executable) -> tuple[list[str], list[Sequence[Any]]]:
+def fetch_columns(
+    connection: Connection, statement: Executable, parameters: Mapping[str, Any] | None = None
+) -> tuple[list[str], list[Sequence[Any]]]:
     """Names and values of the result's columns, as the driver gives them."""
-    cursor = connection.execute(statement).cursor
+    cursor = connection.execute(statement, parameters).cursor
     assert cursor is not None
     names = [column[0] for column in cursor.description]
     rows = cursor.fetchall()
@@ -20,9 +22,11 @@ def fetch_columns(connection: Connection, statement: Executable) -> tuple[list[s
     return names, list(zip(*rows, strict=True)) if rows else [() for _ in names]
 
 
-def fetch_table(connection: Connection, statement: Executable, schema: pa.Schema) -> pa.Table:
+def fetch_table(
+    connection: Connection, statement: Executable, schema: pa.Schema, parameters: Mapping[str, Any] | None = None
+) -> pa.Table:
     """The result in the types of `schema`, which has the result's columns in order."""
-    _, columns = fetch_columns(connection, statement)
+    _, columns = fetch_columns(connection, statement, parameters)
     return pa.Table.from_arrays(
         [_array(values, field.type) for values, field in zip(columns, schema, strict=True)], schema=schema
     )

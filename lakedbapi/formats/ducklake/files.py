@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from sqlalchemy import Table, and_, false, func, select
+from sqlalchemy import Table, and_, bindparam, false, func, select
 from sqlalchemy.engine import Connection
+from sqlalchemy.sql import Select
 
 from lakedbapi.errors import DataError
 from lakedbapi.formats.ducklake.backend import Backend
@@ -67,7 +70,8 @@ class TableFiles:
 
 def load_files(connection: Connection, backend: Backend, table: TableInfo, snapshot: int) -> TableFiles:
     """What the catalog says about the files of `table` at `snapshot`; `deleted_count` is 0 yet."""
-    rows = _live_files(connection, backend.tables, table.id, snapshot)
+    parameters = {"table_id": table.id, "snapshot": snapshot}
+    rows = fetch_table(connection, _live_files(backend.tables), _ROWS, parameters)
     _check_unique(rows)
     assert table.path is not None
     columns = {
@@ -85,9 +89,12 @@ def load_files(connection: Connection, backend: Backend, table: TableInfo, snaps
     return TableFiles(files, deletes, newest == snapshot)
 
 
-def _live_files(connection: Connection, tables: Tables, table_id: int, snapshot: int) -> pa.Table:
+@functools.lru_cache(maxsize=64)
+def _live_files(tables: Tables) -> Select[Any]:
+    """The rows (columns `_ROWS`) of the table `:table_id` at `:snapshot`."""
     data, delete = tables.data_file.alias("d"), tables.delete_file.alias("x")
-    statement = (
+    snapshot = bindparam("snapshot")
+    return (
         select(
             data.c.data_file_id,
             data.c.record_count,
@@ -122,10 +129,9 @@ def _live_files(connection: Connection, tables: Tables, table_id: int, snapshot:
                 ),
             )
         )
-        .where(data.c.table_id == table_id, visible(data, snapshot))
+        .where(data.c.table_id == bindparam("table_id"), visible(data, snapshot))
         .order_by(data.c.data_file_id)
     )
-    return fetch_table(connection, statement, _ROWS)
 
 
 def _check_unique(rows: pa.Table) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 from sqlalchemy import Table, and_, or_, select
 from sqlalchemy.engine import Connection
 from sqlalchemy.sql import ColumnElement
-from sqlalchemy.sql.expression import FromClause
+from sqlalchemy.sql.expression import BindParameter, FromClause
 
 from lakedbapi.errors import DataError
 from lakedbapi.formats.ducklake import tags
@@ -26,7 +26,7 @@ _QUOTED_NAME = re.compile(r'"((?:[^"]|"")*)"')
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 
 
-def visible(table: FromClause, snapshot: int) -> ColumnElement[bool]:
+def visible(table: FromClause, snapshot: int | BindParameter[int]) -> ColumnElement[bool]:
     """Whether a versioned row is part of `snapshot`."""
     return and_(
         table.c.begin_snapshot <= snapshot, or_(table.c.end_snapshot.is_(None), table.c.end_snapshot > snapshot)

@@ -13,8 +13,6 @@ from lakedbapi.model.catalog import AsOf, PartitionField, SortField
 from lakedbapi.model.types import Decimal, List, Map, Scalar, Struct
 from tests.formats.ducklake.reading import find, open_lake
 
-pytestmark = pytest.mark.peer
-
 
 @pytest.fixture
 def lake(place: Place, peer: Peer) -> Peer:

@@ -148,7 +148,6 @@ def test_where_nothing_is_nothing_is_made_unless_asked(empty: Empty, tmp_path: P
     assert not (tmp_path / "new").exists()
 
 
-@pytest.mark.peer
 def test_duckdb_reads_and_writes_a_catalog_made_here(place: Place, peer: Peer) -> None:
     catalog = open_lake(place, create=True)
     peer.attach(place.location, place.data_path)
@@ -158,7 +157,6 @@ def test_duckdb_reads_and_writes_a_catalog_made_here(place: Place, peer: Peer) -
     assert [line.id for line in catalog.history()] == [0, 1, 2]
 
 
-@pytest.mark.peer
 def test_a_catalog_made_by_duckdb_has_the_same_tables(tmp_path: Path, peer: Peer) -> None:
     def tables(file: Path) -> list[tuple[object, ...]]:
         with sqlite3.connect(file) as connection:

@@ -11,8 +11,6 @@ from compliance.peers.peer import Peer
 from lakedbapi.model.catalog import AsOf
 from tests.formats.ducklake.reading import as_texts, assert_same_history, count, find, open_lake, texts
 
-pytestmark = pytest.mark.peer
-
 SCALARS = {
     "boolean": ["true", "false"],
     "tinyint": ["-128", "127"],
