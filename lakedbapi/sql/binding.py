@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from lakedbapi.errors import ProgrammingError
 from lakedbapi.sql.statements import Parameters
@@ -23,8 +23,10 @@ def bind(parameters: Parameters, values: Sequence[object] | Mapping[str, object]
                 "the statement has `?` parameters and was given a mapping: give a sequence of values"
             )
         return {}
-    if isinstance(values, (str, bytes)):
-        raise ProgrammingError("parameters must be a sequence or a mapping, not a single string: write (value,)")
+    if isinstance(values, (str, bytes)) or not isinstance(values, (Iterable, type(None))):
+        raise ProgrammingError(
+            f"parameters must be a sequence or a mapping, not a single {type(values).__name__}: write (value,)"
+        )
     given = () if values is None else tuple(values)
     if len(given) != parameters.positional:
         raise ProgrammingError(f"the statement has {parameters.positional} parameters, {len(given)} values were given")

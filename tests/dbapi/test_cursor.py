@@ -156,6 +156,18 @@ def test_parameters_stand_beside_texts_that_look_like_some(cursor: Cursor) -> No
     assert cursor.execute("SELECT $2, $1", (1, 2)).fetchone() == (2, 1)
 
 
+@pytest.mark.parametrize("value", ["x", b"x", 5])
+def test_a_single_value_is_no_parameter_list(cursor: Cursor, value: Any) -> None:
+    with pytest.raises(ProgrammingError, match=r"write \(value,\)"):
+        cursor.execute("SELECT ?", value)
+
+
+def test_several_statements_in_one_execute_are_refused(cursor: Cursor) -> None:
+    with pytest.raises(ProgrammingError, match="executescript"):
+        cursor.execute("SELECT 1; SELECT 2")
+    assert cursor.execute("SELECT 1;").fetchall() == [(1,)]
+
+
 def test_wrong_number_of_parameters_is_refused(cursor: Cursor) -> None:
     with pytest.raises(ProgrammingError):
         cursor.execute("SELECT ?, ?", (1,))
