@@ -261,7 +261,8 @@ class Cursor:
             return
         self._stream = RowStream(outcome.result, statement)
         columns = outcome.result.columns
-        nullable = outcome.nullable or (None,) * len(columns)
+        # What is known speaks of the items of the SELECT, of which COLUMNS(*) and unnest() make several columns.
+        nullable = outcome.nullable if len(outcome.nullable) == len(columns) else (None,) * len(columns)
         self._description = [
             (column.name, column.type, None, None, *decimal_size(column.type), null_ok)
             for column, null_ok in zip(columns, nullable, strict=True)
