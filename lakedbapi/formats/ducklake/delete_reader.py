@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import functools
+import operator
 import threading
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 import pyarrow.compute as pc
 
-from lakedbapi.deletes import parquet
-from lakedbapi.errors import NotSupportedError
+from lakedbapi.deletes import parquet, puffin, roaring
+from lakedbapi.errors import DataError, NotSupportedError
 from lakedbapi.model.delete_vector import DeleteVector
 from lakedbapi.model.scan import ROW_SNAPSHOT_FIELD
 from lakedbapi.storage.filesystem import Storage
@@ -39,23 +41,21 @@ class DeleteReader:
             raise NotSupportedError(
                 f"delete file {path} is encrypted; tables with deletes in encrypted lakes cannot be read"
             )
-        if file["delete_format"] not in (None, "parquet"):
+        read = _READERS.get(file["delete_format"] or "parquet")
+        if read is None:
             raise NotSupportedError(
                 f"delete file {path}: delete files of format {file['delete_format']!r} cannot be read"
             )
-        return self._read(path, snapshot, file["delete_snapshot_id"])
+        vector, last = read(self._storage, path, file["delete_snapshot_id"], snapshot)
+        if last <= snapshot:
+            self._keep(path, last, vector)
+        return vector
 
-    def _read(self, path: str, snapshot: int, begin: int) -> DeleteVector:
-        positions, snapshots = parquet.read(self._storage, path)
-        last = begin if snapshots is None else int(snapshots.max(initial=begin))
-        if snapshots is not None and last > snapshot:
-            return DeleteVector.of(positions[snapshots <= snapshot])
-        vector = DeleteVector.of(positions)
+    def _keep(self, path: str, last: int, vector: DeleteVector) -> None:
         with self._lock:
             self._complete[path] = last, vector
             while len(self._complete) > _KEPT_VECTORS:
                 self._complete.popitem(last=False)
-        return vector
 
     def later_rows(self, file: Mapping[str, Any], snapshot: int) -> DeleteVector:
         """Positions of the rows in a data file that were added after `snapshot`: merged files hold rows of many."""
@@ -64,3 +64,36 @@ class DeleteReader:
             return DeleteVector()
         later = pc.fill_null(pc.greater(snapshots, snapshot), False).to_numpy()
         return DeleteVector.of(np.flatnonzero(later))
+
+
+def _read_parquet(storage: Storage, path: str, begin: int, snapshot: int) -> tuple[DeleteVector, int]:
+    """The positions deleted at `snapshot`, and the last snapshot that deleted some; `begin` is the file's own."""
+    positions, snapshots = parquet.read(storage, path)
+    if snapshots is None:
+        return DeleteVector.of(positions), begin
+    last = int(snapshots.max(initial=begin))
+    return DeleteVector.of(positions if last <= snapshot else positions[snapshots <= snapshot]), last
+
+
+def _read_puffin(storage: Storage, path: str, begin: int, snapshot: int) -> tuple[DeleteVector, int]:
+    """As `_read_parquet`. The file is one bare vector, or a container of cumulative vectors tagged by snapshot."""
+    data = storage.read_bytes(path)
+    if not puffin.is_container(data):
+        return roaring.decode(data, path), begin
+    blobs = [blob for blob in puffin.blobs(data, path) if blob.type == puffin.DELETION_VECTOR]
+    tagged = {int(blob.properties[_SNAPSHOT_TAG]): blob for blob in blobs if _SNAPSHOT_TAG in blob.properties}
+    if not tagged:
+        vectors = [roaring.decode(blob.content, path) for blob in blobs]
+        return functools.reduce(operator.or_, vectors, DeleteVector()), begin
+    if len(tagged) < len(blobs):
+        raise DataError(f"delete file {path}: its vectors contradict each other about the snapshots they belong to")
+    seen = [tag for tag in tagged if tag <= snapshot]
+    vector = roaring.decode(tagged[max(seen)].content, path) if seen else DeleteVector()
+    return vector, max(tagged)
+
+
+_SNAPSHOT_TAG = "ducklake-snapshot-id"
+_READERS: Mapping[str, Callable[[Storage, str, int, int], tuple[DeleteVector, int]]] = {
+    "parquet": _read_parquet,
+    "puffin": _read_puffin,
+}

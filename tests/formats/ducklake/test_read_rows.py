@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import json
+import sqlite3
+import struct
 from pathlib import Path
 
 import pytest
 
 from compliance.peers.lakes import Place
 from compliance.peers.peer import Peer
+from lakedbapi.deletes import puffin, roaring
 from lakedbapi.model.catalog import AsOf
+from lakedbapi.model.delete_vector import DeleteVector
 from tests.formats.ducklake.reading import as_texts, assert_same_history, count, find, open_lake, texts
 
 SCALARS = {
@@ -177,3 +182,42 @@ def test_files_without_field_ids_are_read_by_name(sqlite_place: Place, peer: Pee
     catalog = open_lake(sqlite_place)
     assert texts(catalog, catalog.latest()) == peer.rows(as_texts("lake.t"))
     assert f"{tmp_path}/given/" in catalog.data_roots()
+
+
+def test_deletion_vectors_in_puffin_files_are_read(sqlite_place: Place, peer: Peer) -> None:
+    peer.attach(sqlite_place.location, sqlite_place.data_path, data_inlining_row_limit=0)
+    peer.execute("CALL ducklake_set_option('lake', 'write_deletion_vectors', 'true')")
+    peer.execute("CREATE TABLE t(i int)")
+    peer.execute("INSERT INTO t SELECT * FROM range(20)")
+    peer.execute("DELETE FROM t WHERE i % 3 = 0")
+    catalog = open_lake(sqlite_place)
+    assert catalog.latest().delete_files(find(catalog.latest(), "t")).column("format").to_pylist() == ["puffin"]
+    assert_same_history(catalog, peer)
+
+
+def test_a_puffin_container_keeps_the_vectors_of_several_snapshots(sqlite_place: Place, peer: Peer) -> None:
+    peer.attach(sqlite_place.location, sqlite_place.data_path, data_inlining_row_limit=0)
+    peer.execute("CREATE TABLE t(i int)")
+    peer.execute("INSERT INTO t SELECT * FROM range(20)")
+    peer.execute("DELETE FROM t WHERE i = 1")
+    peer.execute("DELETE FROM t WHERE i = 2")
+    catalog = open_lake(sqlite_place)
+    files = catalog.latest().delete_files(find(catalog.latest(), "t"))
+    vectors = {3: roaring.encode(DeleteVector.of([1])), 4: roaring.encode(DeleteVector.of([1, 2]))}
+    Path(files.column("path")[0].as_py()).write_bytes(puffin_container(vectors))
+    with sqlite3.connect(catalog.backend.name) as connection:
+        connection.execute("UPDATE ducklake_delete_file SET format = 'puffin'")
+    reread = open_lake(sqlite_place)
+    assert [count(reread.as_of(AsOf(version=n))) for n in (2, 3, 4)] == [20, 19, 18]
+
+
+def puffin_container(vectors: dict[int, bytes]) -> bytes:
+    """`deletion-vector-v1` blobs, each tagged with its snapshot."""
+    data, blobs = puffin.MAGIC, []
+    for snapshot, vector in vectors.items():
+        properties = {"ducklake-snapshot-id": str(snapshot)}
+        entry = {"type": puffin.DELETION_VECTOR, "offset": len(data), "length": len(vector), "properties": properties}
+        blobs.append(entry)
+        data += vector
+    payload = json.dumps({"blobs": blobs}).encode()
+    return data + puffin.MAGIC + payload + struct.pack("<ii", len(payload), 0) + puffin.MAGIC
