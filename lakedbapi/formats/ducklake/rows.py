@@ -95,8 +95,9 @@ class RowWriter:
             found = self._attempt.connection.execute(wanted.where(stats.c.table_id == self._table.id)).first()
         records, next_row_id, size = found or (0, 0, 0)
         for staged in self._rows.files:
-            self._data_file(staged, next_row_id)
-            next_row_id += staged.file.record_count
+            # A range beside embedded ids would make DuckDB's merge forget these where it follows on another file's range.
+            self._data_file(staged, None if staged.file.has_row_ids else next_row_id)
+            next_row_id += 0 if staged.file.has_row_ids else staged.file.record_count
             records += staged.file.record_count
             size += staged.file.file_size_bytes
         if self._rows.rows:
@@ -111,7 +112,7 @@ class RowWriter:
             self._attempt.connection.execute(change)
         self._widen_stats(is_first=found is None)
 
-    def _data_file(self, staged: StagedFile, row_id_start: int) -> None:
+    def _data_file(self, staged: StagedFile, row_id_start: int | None) -> None:
         attempt, file = self._attempt, staged.file
         file_id = attempt.ids.file_id()
         path, is_relative = relative_to(self._target.directory, file.path)
