@@ -201,7 +201,7 @@ def _storage_type(kind: str, type: Type) -> TypeEngine[Any]:
         return _Verbatim(sql_type(type))
     if kind == "postgresql":
         if isinstance(type, Decimal):
-            return _Verbatim("numeric")
+            return _Verbatim(f"numeric({type.precision},{type.scale})")
         return _Verbatim(_POSTGRESQL.get(name, "varchar"))
     if name in _INTEGERS or name == "boolean":
         return BigInteger()
