@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -270,3 +273,33 @@ def test_attach_joins_two_lakes(items: Cursor, tmp_path: Path) -> None:
     items.connection.detach("store")
     with pytest.raises(ProgrammingError):
         items.execute("SELECT * FROM store.stock")
+
+
+def test_a_connection_without_a_catalog_gets_one_by_attach(items: Cursor, tmp_path: Path) -> None:
+    with lakedbapi.connect() as connection:
+        assert connection.attach(str(tmp_path / "shop")) == "shop"
+        assert connection.adbc_current_catalog == "shop"
+        assert count(connection) == 3
+
+
+def test_attach_in_sql_needs_to_be_allowed(items: Cursor, tmp_path: Path) -> None:
+    statement = f"ATTACH '{tmp_path / 'shop'}' AS mine (TYPE ducklake, READ_ONLY)"
+    with lakedbapi.connect() as connection, pytest.raises(ProgrammingError, match="allow_attach=True"):
+        connection.execute(statement)
+    with lakedbapi.connect(allow_attach=True) as connection:
+        connection.execute(statement)
+        assert count(connection) == 3
+
+
+def test_processes_write_one_lake_at_the_same_time(items: Cursor, tmp_path: Path) -> None:
+    program = (
+        "import lakedbapi\n"
+        "for i in range(5):\n"
+        "    with lakedbapi.connect('shop') as connection:\n"
+        "        connection.execute('INSERT INTO items (id) VALUES (?)', (i,))"
+    )
+    environment = {**os.environ, "PYTHONPATH": str(Path(lakedbapi.__file__).parents[1])}
+    command = [sys.executable, "-c", program]
+    writers = [subprocess.Popen(command, cwd=tmp_path, env=environment) for _ in range(3)]
+    assert [writer.wait() for writer in writers] == [0, 0, 0]
+    assert count(items.connection) == 18
