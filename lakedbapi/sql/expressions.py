@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import cast
 
 from sqlglot import exp
@@ -17,20 +18,22 @@ _SOURCE, _PRINTED = "lake_source", "lake_printed"
 
 def parse_query(text: str) -> exp.Expression | None:
     """The tree of a query, None when only the engine can parse it."""
-    if _has_factorial(text):
+    if _is_misread(text):
         return None
     try:
         trees = _DIALECT.parse(text)
     except (SqlglotError, RecursionError):
         return None
-    if len(trees) != 1 or isinstance(trees[0], exp.Command):
-        return None
-    return cast("exp.Expression | None", trees[0])
+    is_query = len(trees) == 1 and isinstance(trees[0], (exp.Query, exp.Values))
+    return cast("exp.Expression", trees[0]) if is_query else None
 
 
-def _has_factorial(text: str) -> bool:
-    """sqlglot takes the factorial `x!` for NOT."""
-    return "!" in text and any(token.key == "!" for token in scan(text))
+def _is_misread(text: str) -> bool:
+    """sqlglot takes the factorial `x!` for NOT, and ALL in LIMIT ALL for a column."""
+    if "!" not in text and "all" not in text.casefold():
+        return False
+    tokens = scan(text)
+    return any(token.key == "!" or (token.key == "limit" and after.key == "all") for token, after in pairwise(tokens))
 
 
 def expression(reader: Reader) -> exp.Expression:

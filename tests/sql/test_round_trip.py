@@ -8,15 +8,17 @@ import duckdb
 import pytest
 from sqlglot import exp
 
-from lakedbapi.sql.expressions import expression, render
+from lakedbapi.sql.expressions import expression, parse_query, render
 from lakedbapi.sql.reader import Reader
 from lakedbapi.sql.tokens import Canonical, scan
 
-CORPUS = [
-    line
-    for line in (Path(__file__).parent / "expressions.sql").read_text("utf-8").splitlines()
-    if line.strip() and not line.startswith("--")
-]
+
+def lines_of(file: str) -> list[str]:
+    lines = (Path(__file__).parent / file).read_text("utf-8").splitlines()
+    return [line for line in lines if line.strip() and not line.startswith("--")]
+
+
+CORPUS = lines_of("expressions.sql")
 
 ROWS = """
     SELECT * FROM (VALUES
@@ -34,6 +36,7 @@ ROWS = """
 def engine():
     connection = duckdb.connect()
     connection.execute(f"CREATE TABLE t AS {ROWS}")
+    connection.execute("CREATE VIEW v AS SELECT * FROM (VALUES (7, 'x', 1), (3, 'y', 1), (3, 'x', 2)) v (j, k, g)")
     return connection
 
 
@@ -99,3 +102,20 @@ def test_a_changed_tree_is_printed_anew() -> None:
     assert (
         render(tree_of("a  =  1").transform(lambda n: exp.column("c") if isinstance(n, exp.Column) else n)) == "c = 1"
     )
+
+
+def rows(engine, query: str) -> tuple[list[str], list[tuple[object, ...]]]:
+    relation = engine.execute(query)
+    return [column[0] for column in relation.description], [tuple(map(repr, row)) for row in relation.fetchall()]
+
+
+@pytest.mark.parametrize("text", lines_of("queries.sql"))
+def test_printed_query_means_the_same(engine, text: str) -> None:
+    try:
+        original = rows(engine, text)
+    except duckdb.Error:
+        if duckdb.__version__ >= "2":
+            raise
+        pytest.skip(f"DuckDB {duckdb.__version__} does not know this")
+    tree = parse_query(text)
+    assert tree is None or rows(engine, render(tree)) == original
