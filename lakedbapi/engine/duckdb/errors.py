@@ -44,8 +44,9 @@ _CLASSES: tuple[tuple[str, type[errors.DatabaseError]], ...] = (
     ("OperationalError", errors.OperationalError),
 )
 
+_FILE_ERRORS = frozenset({"IOException", "HTTPException", "InvalidInputException", "SerializationException"})
 _CORRUPT = re.compile(
-    r"No magic bytes|too small to be a Parquet file|Parquet|TProtocolException|Snappy|ZSTD|corrupt|decompress|thrift|footer",
+    r"magic bytes|too small|parquet (file|reader)|TProtocolException|snappy|zstd|corrupt|decompress|thrift|footer",
     re.IGNORECASE,
 )
 _MISSING = re.compile(
@@ -83,7 +84,7 @@ def translate(error: BaseException) -> errors.Error:
         # An error in a running stream arrives as text only: "Conversion Error: …".
         title = re.sub(r"(?<!^)([A-Z])", r" \1", name.removesuffix("Exception")) + " Error: "
         if title in message:
-            return _shaped(kind, message[message.index(title) :])
+            return _shaped(kind, message[message.index(title) :], file=name in _FILE_ERRORS)
     return errors.OperationalError(message)
 
 
@@ -97,25 +98,25 @@ def _of_duckdb(error: duckdb.Error, message: str) -> errors.Error:
     names = [cls.__name__ for cls in type(error).__mro__]
     for name, kind in _CLASSES:
         if name in names:
-            return _shaped(kind, message)
-    return errors.DatabaseError(message)
+            return _shaped(kind, message, file=name in _FILE_ERRORS)
+    return _shaped(errors.DatabaseError, message, file=True)
 
 
-def _shaped(kind: type[errors.DatabaseError], message: str) -> errors.Error:
+def _shaped(kind: type[errors.DatabaseError], message: str, *, file: bool = False) -> errors.Error:
+    """`file` tells that the error may be about a data file, rather than about a value."""
     if _INTERNAL_TEXT.search(message):
         message = _INTERNAL_LINE.sub("", message)
-    if kind in (errors.OperationalError, errors.DataError):
-        found = _PATH.search(message)
-        if found and _MISSING.search(message):
-            return errors.OperationalError(
-                f"Data file {found.group(1)!r} cannot be opened: {message}. The catalog lists it, so it was removed or moved by"
-                " something else than this catalog; restore it, or read an older or newer snapshot that does not need it."
-            )
-        if found and _CORRUPT.search(message):
-            return errors.DataError(
-                f"Data file {found.group(1)!r} is not a readable Parquet file: {message}."
-                " Restore it from a copy, or delete its rows by reading a snapshot from before it was added."
-            )
-    if kind is errors.OperationalError and "Out of Memory" in message:
-        return errors.OperationalError(f"{message} Give the process more memory, or select fewer rows or columns.")
+    found = _PATH.search(message) if file else None
+    if found and _MISSING.search(message):
+        return errors.OperationalError(
+            f"Data file {found.group(1)!r} cannot be opened: {message}. The catalog lists it, so something else than this"
+            " catalog removed or moved it. Restore it, or read a snapshot that does not need it."
+        )
+    if found and _CORRUPT.search(message):
+        return errors.DataError(
+            f"Data file {found.group(1)!r} is not a readable Parquet file: {message}. Restore it from a copy, or read a"
+            " snapshot that does not need it."
+        )
+    if "Out of Memory" in message:
+        message += " Give the process more memory, or select fewer rows or columns."
     return kind(message)

@@ -8,7 +8,7 @@ import time
 import uuid
 from collections.abc import Sequence
 
-import fsspec
+from fsspec import AbstractFileSystem
 
 
 def file_token(prefix: str) -> str:
@@ -31,34 +31,38 @@ def is_local(path: str) -> bool:
     return "://" not in path
 
 
-def remove(paths: Sequence[str], filesystems: Sequence[fsspec.AbstractFileSystem]) -> None:
+def remove(paths: Sequence[str], filesystems: Sequence[AbstractFileSystem]) -> None:
     """Best effort: a file that stays is an orphan that no reader sees."""
     for path in paths:
+        fs = filesystem_of(path, filesystems)
         try:
-            if is_local(path):
+            if fs is not None:
+                fs.rm_file(path)
+            elif is_local(path):
                 os.unlink(path)
-            else:
-                _filesystem(path, filesystems).rm_file(path)
         except OSError:
             continue
 
 
-def remove_all(directory: str, token: str, filesystems: Sequence[fsspec.AbstractFileSystem]) -> None:
+def remove_all(directory: str, token: str, filesystems: Sequence[AbstractFileSystem]) -> None:
     """Remove the files below `directory` whose names start with `token`."""
-    if is_local(directory):
-        found = [os.path.join(at, name) for at, _, names in os.walk(directory) for name in names]
-    else:
-        fs = _filesystem(directory, filesystems)
+    fs = filesystem_of(directory, filesystems)
+    if fs is not None:
         try:
             found = [fs.unstrip_protocol(path) for path in fs.find(directory)]
         except OSError:
             return
+    else:
+        found = [os.path.join(at, name) for at, _, names in os.walk(directory) for name in names]
     remove([path for path in found if os.path.basename(path).startswith(token)], filesystems)
 
 
-def _filesystem(path: str, filesystems: Sequence[fsspec.AbstractFileSystem]) -> fsspec.AbstractFileSystem:
-    protocol = path.split("://", 1)[0]
+def filesystem_of(path: str, filesystems: Sequence[AbstractFileSystem]) -> AbstractFileSystem | None:
+    """The one of `filesystems` that serves a URL; None for local paths and for what DuckDB reads itself."""
+    protocol, separator, _ = path.partition("://")
+    if not separator:
+        return None
     for fs in filesystems:
         if protocol in ((fs.protocol,) if isinstance(fs.protocol, str) else fs.protocol):
             return fs
-    return fsspec.filesystem(protocol)
+    return None

@@ -11,7 +11,7 @@ import duckdb
 import fsspec
 
 from lakedbapi.engine.base import RelationName
-from lakedbapi.engine.duckdb import confine, driver
+from lakedbapi.engine.duckdb import confine, driver, output
 from lakedbapi.errors import ProgrammingError
 from lakedbapi.model.sql_types import quote_identifier, quote_literal
 
@@ -66,7 +66,7 @@ def check_alias(name: str) -> None:
 
 def acquire(roots: Sequence[str], filesystems: Sequence[fsspec.AbstractFileSystem], allow_external: bool) -> Instance:
     """An idle or new instance that can reach `roots` and, unless `allow_external`, nothing else."""
-    directories = tuple(sorted({directory for root in roots for directory in _directories(root)}))
+    directories = tuple(sorted({directory for root in roots for directory in _directories(root, filesystems)}))
     key = (os.getpid(), directories, tuple(sorted(id(fs) for fs in filesystems)), allow_external)
     with _lock:
         for index, instance in enumerate(_idle):
@@ -90,9 +90,12 @@ def release(instance: Instance) -> None:
         surplus.connection.close()
 
 
-def _directories(root: str) -> set[str]:
-    """The root as it is written in paths, and without symbolic links."""
-    return {root} if "://" in root else {root, os.path.realpath(root) + "/"}
+def _directories(root: str, filesystems: Sequence[fsspec.AbstractFileSystem]) -> set[str]:
+    """The root as it is written in paths; without symbolic links; and as its filesystem spells it (`memory:///x` for `memory://x`)."""
+    if "://" not in root:
+        return {root, os.path.realpath(root) + "/"}
+    fs = output.filesystem_of(root, filesystems)
+    return {root} if fs is None else {root, fs.unstrip_protocol(fs._strip_protocol(root)).rstrip("/") + "/"}
 
 
 def _connect(

@@ -1,0 +1,388 @@
+"""Queries run over exactly the relations they are given, stream, and can be stopped."""
+
+from __future__ import annotations
+
+import resource
+import threading
+import time
+from pathlib import Path
+
+import fsspec
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from lakedbapi import errors
+from lakedbapi.engine.base import Query, RelationName, ScanRelation, View
+from lakedbapi.engine.duckdb import DuckDBEngine, pool
+from lakedbapi.model.scan import RowGroup, Scan
+from lakedbapi.model.types import Field, Scalar, Schema
+
+from .conftest import SCHEMA, T, Ask, group, rows, write
+
+LAKE = ("lake", "main")
+ENDLESS = "select count(*) from range(1000000000) a, range(1000000) b where a.range % 7 = b.range % 11"
+
+
+def table(**columns: list[object]) -> pa.Table:
+    return pa.table(columns)
+
+
+def test_columns_and_types_are_known_before_reading(engine: DuckDBEngine) -> None:
+    result = engine.query(Query("select 1::decimal(9,2) as d, {'a': [1]} as s, 'x' as d"))
+    assert [(c.name, c.type) for c in result.columns] == [
+        ("d", "DECIMAL(9,2)"),
+        ("s", "STRUCT(a INTEGER[])"),
+        ("d", "VARCHAR"),
+    ]
+    result.close()
+
+
+def test_a_null_is_an_integer(engine: DuckDBEngine) -> None:
+    assert engine.query(Query("select null as n")).columns[0].type == "INTEGER"
+
+
+@pytest.mark.parametrize(
+    ("sql", "value"),
+    [
+        ("170141183460469231731687303715884105727::hugeint", "170141183460469231731687303715884105727"),
+        ("340282366920938463463374607431768211455::uhugeint", "340282366920938463463374607431768211455"),
+        ("'10:00:00+02'::timetz", "10:00:00+02"),
+        ("'0101'::bit", "0101"),
+        ("['10:00:00+02'::timetz]", "['10:00:00+02']"),
+        ("'f79c3e09-677c-4bbd-a479-3f349cb785e7'::uuid", "f79c3e09-677c-4bbd-a479-3f349cb785e7"),
+        ("'a'::enum('a', 'b')", "a"),
+        ("""'{"a": 1}'::json""", '{"a": 1}'),
+    ],
+)
+def test_values_survive_arrow(engine: DuckDBEngine, sql: str, value: str) -> None:
+    assert str(engine.fetch(Query(f"select {sql} as v")).column("v")[0].as_py()) == value
+
+
+def test_types_stay_those_of_the_query_where_arrow_holds_text(engine: DuckDBEngine) -> None:
+    result = engine.query(Query("select 1::uhugeint as a, '10:00:00+02'::timetz as b"))
+    assert [c.type for c in result.columns] == ["UHUGEINT", "TIME WITH TIME ZONE"]
+    result.close()
+
+
+def test_the_session_runs_in_utc(engine: DuckDBEngine) -> None:
+    assert engine.fetch(Query("select current_setting('TimeZone') as z, now() as n")).schema.field("n").type.tz == "UTC"
+
+
+def test_names_resolve_along_the_search_path(engine: DuckDBEngine) -> None:
+    relations = {RelationName("lake", "s 1", "T"): table(a=[1]), RelationName("lake", "main", "u"): table(a=[2])}
+    assert rows(engine.fetch(Query("select * from t", relations, {}, ("lake", "s 1")))) == [(1,)]
+    assert rows(engine.fetch(Query('select * from u, lake."s 1".t', relations, {}, LAKE))) == [(2, 1)]
+
+
+def test_a_relation_that_is_not_given_does_not_exist(engine: DuckDBEngine) -> None:
+    engine.fetch(Query("select * from t", {T: table(a=[1])}, {}, LAKE))
+    with pytest.raises(errors.ProgrammingError, match="does not exist"):
+        engine.fetch(Query("select * from t", {}, {}, LAKE))
+
+
+def test_a_relation_that_changed_is_read_anew(engine: DuckDBEngine) -> None:
+    for value in (1, 2):
+        assert rows(engine.fetch(Query("select * from t", {T: table(a=[value])}, {}, LAKE))) == [(value,)]
+
+
+def test_common_table_expressions_shadow_relations(engine: DuckDBEngine) -> None:
+    query = Query("with t as (select 5 as a) select * from t, lake.main.t u", {T: table(a=[1])}, {}, LAKE)
+    assert rows(engine.fetch(query)) == [(5, 1)]
+
+
+def test_views_may_refer_to_each_other_in_any_order(engine: DuckDBEngine) -> None:
+    relations = {
+        RelationName("lake", "main", "top"): View("select x + 1 from middle", ("y",)),
+        RelationName("lake", "main", "middle"): View("select a * 10 from t", ("x",)),
+        T: table(a=[4]),
+    }
+    assert rows(engine.fetch(Query("select y from top", relations, {}, LAKE))) == [(41,)]
+
+
+def test_names_in_a_view_belong_to_its_own_schema(engine: DuckDBEngine) -> None:
+    relations = {
+        RelationName("lake", "other", "v"): View("select * from t"),
+        RelationName("lake", "other", "t"): table(a=[1]),
+        T: table(a=[2]),
+    }
+    assert rows(engine.fetch(Query("select * from other.v", relations, {}, LAKE))) == [(1,)]
+
+
+def test_a_broken_view_tells_why(engine: DuckDBEngine) -> None:
+    relations = {RelationName("lake", "main", "v"): View("select nope from t"), T: table(a=[2])}
+    with pytest.raises(errors.ProgrammingError, match="nope"):
+        engine.fetch(Query("select * from v", relations, {}, LAKE))
+
+
+def test_a_stream_of_batches_is_a_relation(engine: DuckDBEngine) -> None:
+    reader = table(a=[1, 2]).to_reader()
+    assert rows(engine.fetch(Query("select sum(a)::int from t", {T: reader}, {}, LAKE))) == [(3,)]
+
+
+@pytest.mark.parametrize("alias", ["memory", "TEMP", "system"])
+def test_names_of_the_engine_are_no_aliases(alias: str) -> None:
+    with pytest.raises(errors.ProgrammingError, match="alias"):
+        DuckDBEngine([], [], [alias])
+
+
+def test_any_other_alias_will_do() -> None:
+    engine = DuckDBEngine([], [], ['ü "x" 🦆'])
+    name = RelationName('ü "x" 🦆', "main", "t")
+    assert rows(engine.fetch(Query("select * from t", {name: table(a=[1])}, {}, ('ü "x" 🦆', "main")))) == [(1,)]
+    engine.close()
+
+
+def test_results_of_one_engine_stream_side_by_side(engine: DuckDBEngine) -> None:
+    first = engine.query(Query("select * from range(1000000)")).reader()
+    second = engine.query(Query("select * from range(1000000)")).reader()
+    taken = [first.read_next_batch(), second.read_next_batch(), first.read_next_batch()]
+    assert all(batch.num_rows for batch in taken)
+    assert sum(b.num_rows for b in first) + taken[0].num_rows + taken[2].num_rows == 1_000_000
+
+
+def test_a_running_stream_survives_new_definitions(engine: DuckDBEngine, directory: str) -> None:
+    files = write(engine, directory, "select i, 'old' from range(2000000) r(i)")
+    stream = engine.query(Query("select * from t", {T: ScanRelation(Scan(SCHEMA, (group(files, {0: [1]}),)))}, {}, LAKE)).reader()
+    count = stream.read_next_batch().num_rows
+    for relations in ({T: table(a=["new"])}, {}):
+        engine.fetch(Query("select 1", relations, {}, LAKE))
+    for batch in stream:
+        count += batch.num_rows
+        assert batch.column("name")[0].as_py() == "old"
+    assert count == 1_999_999
+
+
+def test_a_result_is_not_computed_before_it_is_read(engine: DuckDBEngine) -> None:
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    started = time.monotonic()
+    reader = engine.query(Query("select i, i * 2 from range(10000000000) r(i)")).reader()
+    assert reader.read_next_batch().num_rows > 0
+    assert time.monotonic() - started < 5
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 300_000
+
+
+def test_an_error_in_a_stream_is_of_the_right_class(engine: DuckDBEngine) -> None:
+    result = engine.query(Query("select if(i = 4000000, error('boo'), i) from range(5000000) r(i)"))
+    with pytest.raises(errors.DataError, match="boo"):
+        result.reader().read_all()
+
+
+def test_a_closed_result_cannot_be_read(engine: DuckDBEngine) -> None:
+    result = engine.query(Query("select 1"))
+    result.close()
+    with pytest.raises(errors.InterfaceError):
+        result.reader()
+
+
+def test_a_closed_engine_cannot_be_used() -> None:
+    engine = DuckDBEngine([], [], [])
+    engine.close()
+    engine.close()
+    with pytest.raises(errors.InterfaceError):
+        engine.query(Query("select 1"))
+
+
+def test_interrupt_ends_a_statement_within_a_second(engine: DuckDBEngine) -> None:
+    timer = threading.Timer(0.5, engine.interrupt)
+    timer.start()
+    started = time.monotonic()
+    with pytest.raises(errors.OperationalError, match="cancelled"):
+        engine.fetch(Query(ENDLESS))
+    assert time.monotonic() - started < 1.5 + 0.5
+    assert rows(engine.fetch(Query("select 1"))) == [(1,)]
+
+
+def test_interrupt_ends_a_running_write_and_leaves_no_file(engine: DuckDBEngine, directory: str) -> None:
+    timer = threading.Timer(0.5, engine.interrupt)
+    timer.start()
+    with pytest.raises(errors.OperationalError, match="cancelled"):
+        write(engine, directory, "select i, repeat('x', 100) from range(10000000000) r(i)")
+    assert list(Path(directory).rglob("*.parquet")) == []
+
+
+def test_interrupt_of_an_idle_engine_does_nothing(engine: DuckDBEngine) -> None:
+    engine.interrupt()
+    assert rows(engine.fetch(Query("select 1"))) == [(1,)]
+
+
+def test_threads_with_different_snapshots_do_not_mix(engine: DuckDBEngine) -> None:
+    wrong: list[object] = []
+
+    def work(value: int) -> None:
+        for _ in range(15):
+            found = rows(engine.fetch(Query("select * from t", {T: table(a=[value])}, {}, LAKE)))
+            if found != [(value,)]:
+                wrong.append((value, found))
+
+    threads = [threading.Thread(target=work, args=(value,)) for value in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert wrong == []
+
+
+def test_instances_are_reused_without_what_was_in_them(directory: str) -> None:
+    first = DuckDBEngine([directory], [], ["lake"])
+    first.fetch(Query("select * from t", {T: table(a=[1])}, {}, LAKE))
+    instance = first._instance
+    first.close()
+    second = DuckDBEngine([directory], [], ["other"])
+    assert second._instance is instance
+    with pytest.raises(errors.ProgrammingError):
+        second.fetch(Query("select * from lake.main.t"))
+    second.close()
+
+
+def test_an_instance_is_not_shared_between_different_roots(tmp_path: Path) -> None:
+    first = DuckDBEngine([f"{tmp_path}/a/"], [], [])
+    instance = first._instance
+    first.close()
+    second = DuckDBEngine([f"{tmp_path}/b/"], [], [])
+    assert second._instance is not instance
+    second.close()
+
+
+def test_idle_instances_are_few() -> None:
+    engines = [DuckDBEngine([], [], []) for _ in range(7)]
+    for engine in engines:
+        engine.close()
+    assert len(pool._idle) <= 4
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "select * from read_csv('/etc/passwd')",
+        "select * from '/etc/passwd'",
+        "select * from read_text('/etc/hostname')",
+        "copy (select 1) to '/tmp/out.parquet'",
+        "attach '/tmp/x.db' as x",
+        "install httpfs",
+        "load httpfs",
+        "set enable_external_access = true",
+        "set allowed_directories = ['/']",
+        "create secret (type s3)",
+        "select * from sniff_csv('/etc/passwd')",
+        "export database '/tmp/x'",
+    ],
+)
+def test_nothing_outside_the_data_paths_is_reachable(engine: DuckDBEngine, sql: str) -> None:
+    with pytest.raises(errors.DatabaseError):
+        engine.fetch(Query(sql))
+
+
+def test_python_variables_are_no_tables(engine: DuckDBEngine) -> None:
+    secret = table(a=[1])
+    with pytest.raises(errors.ProgrammingError):
+        engine.fetch(Query("select * from secret"))
+    assert secret.num_rows == 1
+
+
+def test_links_out_of_the_data_path_are_not_followed(engine: DuckDBEngine, directory: str, tmp_path: Path, ask: Ask) -> None:
+    (file,) = write(engine, directory, "select 1, 'a'")
+    outside = tmp_path / "outside.parquet"
+    pq.write_table(pa.table({"id": [42]}), outside)
+    link = Path(file.path)
+    link.unlink()
+    link.symlink_to(outside)
+    with pytest.raises(errors.ProgrammingError):
+        ask("select * from t", Scan(SCHEMA, (group([file]),)))
+
+
+def test_a_data_path_that_is_a_link_works(tmp_path: Path) -> None:
+    (tmp_path / "real").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "real")
+    directory = f"{tmp_path}/link/"
+    engine = DuckDBEngine([directory], [], ["lake"])
+    files = write(engine, f"{directory}t/", "select 1, 'a'")
+    assert files[0].path.startswith(directory)
+    query = Query("select id from t", {T: ScanRelation(Scan(SCHEMA, (group(files),)))}, {}, LAKE)
+    assert rows(engine.fetch(query)) == [(1,)]
+    engine.close()
+
+
+def test_trusted_programs_may_reach_outside(tmp_path: Path) -> None:
+    pq.write_table(pa.table({"a": [5]}), tmp_path / "x.parquet")
+    engine = DuckDBEngine([], [], [], allow_external=True)
+    assert rows(engine.fetch(Query(f"select * from '{tmp_path}/x.parquet'"))) == [(5,)]
+    engine.close()
+
+
+def test_files_behind_fsspec_are_read_and_written() -> None:
+    engine = DuckDBEngine(["memory://lake/data/"], [fsspec.filesystem("memory")], ["lake"])
+    files = write(engine, "memory://lake/data/main/t/", "select i, 'a' from range(5) r(i)")
+    scan = Scan(SCHEMA, (group(files, {0: [2]}),))
+    assert rows(engine.fetch(Query("select sum(id)::int from t", {T: ScanRelation(scan)}, {}, LAKE))) == [(8,)]
+    with pytest.raises(errors.DatabaseError):
+        engine.fetch(Query("select * from read_parquet('memory://elsewhere/x.parquet')"))
+    engine.close()
+
+
+def test_a_missing_data_file_is_named(engine: DuckDBEngine, directory: str, ask: Ask) -> None:
+    (file,) = write(engine, directory, "select 1, 'a'")
+    Path(file.path).unlink()
+    with pytest.raises(errors.OperationalError, match=file.path) as raised:
+        ask("select * from t", Scan(SCHEMA, (group([file]),)))
+    assert "_lake_" not in str(raised.value)
+    assert "read_parquet" not in str(raised.value)
+
+
+@pytest.mark.parametrize("content", [b"", b"nonsense that is no parquet file", b"PAR1" + b"\0" * 50 + b"PAR1"])
+def test_a_corrupt_data_file_is_named(engine: DuckDBEngine, directory: str, ask: Ask, content: bytes) -> None:
+    (file,) = write(engine, directory, "select 1, 'a'")
+    Path(file.path).write_bytes(content)
+    with pytest.raises(errors.DataError, match=file.path) as raised:
+        ask("select * from t", Scan(SCHEMA, (group([file]),)))
+    assert "read_parquet" not in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("sql", "kind"),
+    [
+        ("select * from nope", errors.ProgrammingError),
+        ("select nope", errors.ProgrammingError),
+        ("selec 1", errors.ProgrammingError),
+        ("select nofunction(1)", errors.ProgrammingError),
+        ("select 'x'::int", errors.DataError),
+        ("select 300::tinyint", errors.DataError),
+        ("select 9223372036854775807 + i from range(1, 3) r(i)", errors.DataError),
+        ("select error('x')", errors.DataError),
+        ("select '2020-13-01'::date", errors.DataError),
+    ],
+)
+def test_errors_have_the_classes_of_pep_249(engine: DuckDBEngine, sql: str, kind: type[errors.Error]) -> None:
+    with pytest.raises(kind):
+        engine.fetch(Query(sql))
+
+
+ALL = [
+    ("boolean", [True, None]), ("int8", [1, None]), ("int128", [2**126, None]), ("uint64", [2**64 - 1, None]),
+    ("uint128", [str(2**128 - 1), None]), ("float32", [1.5, None]), ("date", ["2020-01-02", None]), ("time", ["10:00:00.5", None]),
+    ("timetz", ["10:00:00+02", None]), ("timestamp", ["2020-01-02 03:04:05.5", None]), ("timestamp_s", ["2020-01-02 03:04:05", None]),
+    ("timestamp_ms", ["2020-01-02 03:04:05.5", None]), ("timestamp_ns", ["2020-01-02 03:04:05.123456789", None]),
+    ("timestamptz", ["2020-01-02 03:04:05+00", None]), ("interval", ["1 year 2 days", None]), ("varchar", ["a\0b 🦆", None]),
+    ("json", ['{"a":[1]}', None]), ("blob", [b"\0\xff", None]), ("uuid", ["f79c3e09-677c-4bbd-a479-3f349cb785e7", None]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "values"), ALL, ids=[name for name, _ in ALL])
+def test_every_type_survives_memory_and_files(
+    engine: DuckDBEngine, directory: str, ask: Ask, name: str, values: list[object]
+) -> None:
+    """Rows held in Arrow read the same as those in a file, but that Parquet keeps UTC times and 128-bit integers as doubles."""
+    from lakedbapi.engine.base import WriteOptions
+    from lakedbapi.model.arrow import arrow_schema
+    from lakedbapi.model.sql_types import sql_type
+
+    schema = Schema((Field("v", Scalar(name), 1),))
+    cast = f"select cast(v as {sql_type(Scalar(name))}) as v from lake.main.raw"
+    raw = RelationName("lake", "main", "raw")
+    held = engine.fetch(Query(cast, {raw: pa.table({"v": [str(v) if isinstance(v, int) else v for v in values]})}))
+    held = held.cast(arrow_schema(schema))
+    in_memory = ask("select v, typeof(v) from t", Scan(schema, (), (RowGroup("staged:0", held),)))
+    assert [row[0] for row in in_memory] == held.column("v").to_pylist()
+    files = engine.write(held, schema, WriteOptions(directory))
+    if name not in ("uint128", "timetz"):
+        assert ask("select v, typeof(v) from t", Scan(schema, (group(files),))) == in_memory
