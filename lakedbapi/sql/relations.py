@@ -53,7 +53,7 @@ def relation_starts(tokens: Sequence[Token]) -> Iterator[int]:
             frame.expects_relation = True
         elif token.key in _CLAUSES_AFTER_FROM or (token.key == "values" and index > 0 and tokens[index - 1].key == "("):
             frame.in_from = frame.expects_relation = False
-        elif frame.expects_relation and token.key != "lateral":
+        elif frame.expects_relation and token.key not in ("lateral", "only"):
             if following == ":":  # a prefix alias: FROM alias: relation
                 continue
             if token.key != ":":
