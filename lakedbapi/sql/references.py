@@ -22,14 +22,14 @@ from lakedbapi.sql.tokens import NUMBER, PARAMETER, QUOTED, STRING, WORD, Canoni
 LAKE_FUNCTIONS = words(
     """
     table_changes table_insertions table_deletions ducklake_table_changes ducklake_table_insertions
-    ducklake_table_deletions snapshots history files delete_files ducklake_snapshots ducklake_list_files
+    ducklake_table_deletions snapshots history files delete_files ducklake_snapshots ducklake_list_files list_files
     ducklake_table_info table_info ducklake_options options ducklake_settings settings ducklake_current_snapshot
     current_snapshot ducklake_last_committed_snapshot last_committed_snapshot
     """
 )
 """Table functions that this package answers itself."""
 
-_NEEDS_QUALIFIER = words("table_info options settings current_snapshot last_committed_snapshot")
+_NEEDS_QUALIFIER = words("list_files table_info options settings current_snapshot last_committed_snapshot")
 """Lake functions that need a catalog before them, because the bare names are too common."""
 
 _KINDS = {"version": "version", "system_version": "version", "timestamp": "timestamp", "system_time": "timestamp"}
