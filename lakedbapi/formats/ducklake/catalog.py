@@ -10,6 +10,7 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
+import pyarrow as pa
 from sqlalchemy import delete, func, insert, select, true
 from sqlalchemy.engine import Connection
 from sqlalchemy.sql import Select
@@ -22,6 +23,7 @@ from lakedbapi.formats.ducklake.columns import Numbering, flatten
 from lakedbapi.formats.ducklake.commit import Committer
 from lakedbapi.formats.ducklake.delete_reader import DeleteReader
 from lakedbapi.formats.ducklake.feed import table_changes
+from lakedbapi.formats.ducklake.file_rows import FileRows
 from lakedbapi.formats.ducklake.files import foreign_directories
 from lakedbapi.formats.ducklake.history import read_history
 from lakedbapi.formats.ducklake.ids import uuid7
@@ -66,6 +68,12 @@ class DuckLakeCatalog(Catalog):
         self.data_path = data_path
         self.delete_reader = DeleteReader(storage)
         self.inlined_tables: dict[str, InlinedTable] = {}
+        self.file_rows: dict[int, FileRows] = {}
+        """By table id, at the newest snapshot that was asked for: the next one starts from them."""
+        self.statistics: dict[tuple[int, int], pa.Table] = {}
+        """Rows of `ColumnStatistics` by table id and field id; later snapshots only add to them."""
+        self.partition_values: dict[int, pa.Table] = {}
+        """By table id; later snapshots only add to them."""
         self._session = session
         self._lock = threading.RLock()
         self._latest: DuckLakeSnapshot | None = None
@@ -145,10 +153,10 @@ class DuckLakeCatalog(Catalog):
         rows = connection.execute(query).all()
         if not rows:
             return None
-        options = Options.of(row[3:] for row in rows)
+        options = Options.of(row[4:] for row in rows)
         check_version(options.catalog.get("version"), self.backend.name)
-        id, time, schema_version = rows[0][:3]
-        return DuckLakeSnapshot(self, id, time, schema_version, options)
+        id, time, schema_version, next_file_id = rows[0][:4]
+        return DuckLakeSnapshot(self, id, time, schema_version, next_file_id, options)
 
     def _remember(self, found: DuckLakeSnapshot) -> DuckLakeSnapshot:
         """`found`, or the same snapshot with what it has already loaded."""
@@ -163,7 +171,8 @@ class DuckLakeCatalog(Catalog):
     def _forget(self) -> None:
         self._past.clear()
         self._objects.clear()
-        self.inlined_tables.clear()
+        for cache in (self.inlined_tables, self.file_rows, self.statistics, self.partition_values):
+            cache.clear()
 
     def objects(self, snapshot: DuckLakeSnapshot) -> Objects:
         """Schemas, tables and views at `snapshot`: the same for all snapshots with its schema version."""
@@ -284,6 +293,7 @@ def _snapshots(tables: Tables) -> Select[Any]:
         snapshot.snapshot_id,
         snapshot.snapshot_time,
         snapshot.schema_version,
+        snapshot.next_file_id,
         metadata.key,
         metadata.value,
         metadata.scope,

@@ -2,25 +2,21 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from sqlalchemy import Table, and_, bindparam, false, func, select
+from sqlalchemy import Table, false, select
 from sqlalchemy.engine import Connection
-from sqlalchemy.sql import Select
 
 from lakedbapi.errors import DataError
 from lakedbapi.formats.ducklake.backend import Backend
 from lakedbapi.formats.ducklake.columnar import fetch_table
+from lakedbapi.formats.ducklake.file_rows import FileRows, read_file_rows
 from lakedbapi.formats.ducklake.inlined import InlinedDeletes, read_inlined_deletes
 from lakedbapi.formats.ducklake.metadata import Tables
-from lakedbapi.formats.ducklake.objects import visible
-from lakedbapi.formats.ducklake.paths import resolve_all
 from lakedbapi.formats.ducklake.types import parse_type
 from lakedbapi.formats.ducklake.values import parse_text
 from lakedbapi.model.arrow import arrow_type
@@ -48,100 +44,48 @@ LAKE_FILES = pa.schema(
 )
 """The columns of a DuckLake file list: `DATA_FILES`, the rest of the file's catalog row, and its live delete file."""
 
-_ROWS = pa.schema(
-    [
-        *(field for field in LAKE_FILES if field.name not in ("path", "delete_path", "deleted_count")),
-        pa.field("path", pa.string()),
-        pa.field("path_is_relative", pa.bool_()),
-        pa.field("delete_path", pa.string()),
-        pa.field("delete_path_is_relative", pa.bool_()),
-    ]
-)
-
 
 @dataclass(frozen=True)
 class TableFiles:
-    """`files` (columns `LAKE_FILES`) without the deletes counted; `newest` tells whether no later snapshot existed."""
+    """`files` has the columns `LAKE_FILES`."""
 
     files: pa.Table
     inlined_deletes: InlinedDeletes
-    newest: bool
 
 
-def load_files(connection: Connection, backend: Backend, table: TableInfo, snapshot: int) -> TableFiles:
-    """What the catalog says about the files of `table` at `snapshot`; `deleted_count` is 0 yet."""
-    parameters = {"table_id": table.id, "snapshot": snapshot}
-    rows = fetch_table(connection, _live_files(backend.tables), _ROWS, parameters)
-    _check_unique(rows)
+def load_files(
+    connection: Connection, backend: Backend, table: TableInfo, snapshot: int, known: FileRows | None
+) -> tuple[TableFiles, FileRows]:
+    """What the catalog says about the files of `table` at `snapshot`; `deleted_count` is 0 yet.
+
+    Also the rows that it was made of, to be given as `known` the next time.
+    """
     assert table.path is not None
-    columns = {
-        **{name: rows.column(name) for name in rows.schema.names},
-        "path": resolve_all(table.path, rows.column("path"), rows.column("path_is_relative")),
-        "delete_path": resolve_all(table.path, rows.column("delete_path"), rows.column("delete_path_is_relative")),
-        "deleted_count": pa.array(np.zeros(rows.num_rows, np.int64)),
-    }
-    files = pa.Table.from_arrays([columns[field.name] for field in LAKE_FILES], schema=LAKE_FILES)
+    rows = read_file_rows(connection, backend.tables, table.id, table.path, snapshot, known)
+    files = _join(rows)
     if files.num_rows:
         deletes = read_inlined_deletes(connection, backend, table.id, snapshot)
     else:
         deletes = InlinedDeletes(np.empty(0, np.int64), np.empty(0, np.int64))
-    newest = connection.execute(select(func.max(backend.tables.snapshot.c.snapshot_id))).scalar()
-    return TableFiles(files, deletes, newest == snapshot)
+    return TableFiles(files, deletes), rows
 
 
-@functools.lru_cache(maxsize=64)
-def _live_files(tables: Tables) -> Select[Any]:
-    """The rows (columns `_ROWS`) of the table `:table_id` at `:snapshot`."""
-    data, delete = tables.data_file.alias("d"), tables.delete_file.alias("x")
-    snapshot = bindparam("snapshot")
-    return (
-        select(
-            data.c.data_file_id,
-            data.c.record_count,
-            data.c.file_size_bytes,
-            data.c.row_id_start,
-            data.c.begin_snapshot,
-            data.c.partition_id,
-            data.c.footer_size,
-            data.c.encryption_key,
-            data.c.mapping_id,
-            data.c.partial_max,
-            delete.c.delete_file_id,
-            delete.c.format,
-            delete.c.delete_count,
-            delete.c.file_size_bytes,
-            delete.c.footer_size,
-            delete.c.begin_snapshot,
-            delete.c.partial_max,
-            delete.c.encryption_key,
-            data.c.path,
-            data.c.path_is_relative,
-            delete.c.path,
-            delete.c.path_is_relative,
-        )
-        .select_from(
-            data.outerjoin(
-                delete,
-                and_(
-                    delete.c.data_file_id == data.c.data_file_id,
-                    delete.c.table_id == data.c.table_id,
-                    visible(delete, snapshot),
-                ),
-            )
-        )
-        .where(data.c.table_id == bindparam("table_id"), visible(data, snapshot))
-        .order_by(data.c.data_file_id)
-    )
-
-
-def _check_unique(rows: pa.Table) -> None:
-    ids = rows.column("file_id").to_numpy()
+def _join(rows: FileRows) -> pa.Table:
+    """A file list (columns `LAKE_FILES`)."""
+    data, deletes = rows.data, rows.deletes
+    ids = deletes.column("data_file_id").to_numpy()
     twice = np.flatnonzero(ids[1:] == ids[:-1])
     if len(twice):
-        path = rows.column("path")[int(twice[0])].as_py()
-        raise DataError(
-            f"data file {path}: the catalog has two live delete files for it, so its live rows are not known"
-        )
+        path = data.filter(pc.equal(data.column("file_id"), int(ids[twice[0]]))).column("path")
+        name = path[0].as_py() if len(path) else f"with id {ids[twice[0]]}"
+        raise DataError(f"data file {name}: the catalog has two live delete files for it, so its rows are not known")
+    deletes = deletes.take(pc.index_in(_one(data, "file_id"), value_set=deletes.column("data_file_id")))
+    columns = {
+        **{name: data.column(name) for name in data.schema.names},
+        **{name: deletes.column(name) for name in deletes.schema.names},
+        "deleted_count": pa.array(np.zeros(data.num_rows, np.int64)),
+    }
+    return pa.Table.from_arrays([columns[field.name] for field in LAKE_FILES], schema=LAKE_FILES)
 
 
 _UNBOUNDED = frozenset({"blob", "timetz", "interval", "int128", "uint128", "json", "variant", "geometry"})
@@ -168,8 +112,10 @@ class ColumnStatistics:
     """The snapshot that gave the column its present type: bounds of older files may be of another type."""
 
 
-def load_column_statistics(connection: Connection, tables: Tables, table_id: int, field: Field) -> ColumnStatistics:
-    """Of a column without children."""
+def load_column_statistics(
+    connection: Connection, tables: Tables, table_id: int, field: Field, known: pa.Table | None
+) -> ColumnStatistics:
+    """Of a column without children. `known` are the `rows` of an earlier time: only those of newer files are read."""
     stats, column = tables.file_column_stats, tables.column
     rows = fetch_table(
         connection,
@@ -180,7 +126,7 @@ def load_column_statistics(connection: Connection, tables: Tables, table_id: int
             stats.c.contains_nan,
             stats.c.min_value,
             stats.c.max_value,
-        ).where(stats.c.table_id == table_id, stats.c.column_id == field.id),
+        ).where(stats.c.table_id == table_id, stats.c.column_id == field.id, stats.c.data_file_id > _last_id(known)),
         _STATS,
     )
     history = connection.execute(
@@ -193,7 +139,16 @@ def load_column_statistics(connection: Connection, tables: Tables, table_id: int
         if parse_type(type) != field.type:
             break
         since = begin
-    return ColumnStatistics(rows, np.iinfo(np.int64).max if since is None else since)
+    return ColumnStatistics(_grown(known, rows), np.iinfo(np.int64).max if since is None else since)
+
+
+def _last_id(known: pa.Table | None) -> int:
+    """The greatest file id among rows that are known; files that came later have greater ones."""
+    return -1 if known is None or not known.num_rows else int(pc.max(known.column("file_id")).as_py())
+
+
+def _grown(known: pa.Table | None, new: pa.Table) -> pa.Table:
+    return new if known is None else pa.concat_tables([known, new]).combine_chunks()
 
 
 def column_bounds(statistics: ColumnStatistics, field: Field, files: pa.Table) -> ColumnBounds:
@@ -234,16 +189,20 @@ _PARTITION_VALUES = pa.schema(
 )
 
 
-def load_partition_values(connection: Connection, tables: Tables, table_id: int) -> pa.Table:
-    """Partition values (columns `_PARTITION_VALUES`) of all files that the table ever had."""
+def load_partition_values(connection: Connection, tables: Tables, table_id: int, known: pa.Table | None) -> pa.Table:
+    """Partition values (columns `_PARTITION_VALUES`) of all files that the table ever had.
+
+    `known` is what this gave at an earlier time: only values of newer files are read.
+    """
     value = tables.file_partition_value
-    return fetch_table(
+    rows = fetch_table(
         connection,
         select(value.c.data_file_id, value.c.partition_key_index, value.c.partition_value).where(
-            value.c.table_id == table_id
+            value.c.table_id == table_id, value.c.data_file_id > _last_id(known)
         ),
         _PARTITION_VALUES,
     )
+    return _grown(known, rows)
 
 
 def partition_columns(values: pa.Table, table: TableInfo, files: pa.Table) -> Mapping[tuple[int, str], PartitionColumn]:

@@ -49,11 +49,18 @@ class DuckLakeSnapshot(Snapshot):
     """
 
     def __init__(
-        self, catalog: DuckLakeCatalog, id: int, time: datetime, schema_version: int, options: Options
+        self,
+        catalog: DuckLakeCatalog,
+        id: int,
+        time: datetime,
+        schema_version: int,
+        next_file_id: int,
+        options: Options,
     ) -> None:
         self.id = id
         self.time = time
         self.schema_version = schema_version
+        self._next_file_id = next_file_id
         self.options = options
         self._catalog = catalog
         self._files: dict[int, TableFiles] = {}
@@ -97,9 +104,10 @@ class DuckLakeSnapshot(Snapshot):
         key = table.id, field_id
         if key not in self._statistics:
             with self._catalog.backend.read() as connection:
-                self._statistics[key] = load_column_statistics(
-                    connection, self._catalog.backend.tables, table.id, field
-                )
+                known = self._catalog.statistics.get(key)
+                found = load_column_statistics(connection, self._catalog.backend.tables, table.id, field, known)
+            self._statistics[key] = found
+            self._catalog.statistics[key] = found.rows
         statistics = self._statistics[key]
         return column_bounds(statistics, field, files) if statistics.rows.num_rows else None
 
@@ -108,9 +116,9 @@ class DuckLakeSnapshot(Snapshot):
             return {}
         if table.id not in self._partition_values:
             with self._catalog.backend.read() as connection:
-                self._partition_values[table.id] = load_partition_values(
-                    connection, self._catalog.backend.tables, table.id
-                )
+                known = self._catalog.partition_values.get(table.id)
+                values = load_partition_values(connection, self._catalog.backend.tables, table.id, known)
+            self._partition_values[table.id] = self._catalog.partition_values[table.id] = values
         return partition_columns(self._partition_values[table.id], table, files)
 
     def file_groups(self, table: TableInfo, files: pa.Table) -> Sequence[FileGroup]:
@@ -180,7 +188,10 @@ class DuckLakeSnapshot(Snapshot):
         if found is None:
             backend = self._catalog.backend
             with backend.read() as connection:
-                loaded = load_files(connection, backend, table, self.id)
+                known = self._catalog.file_rows.get(table.id)
+                loaded, rows = load_files(connection, backend, table, self.id, known)
+            if known is None or known.snapshot < self.id:
+                self._catalog.file_rows[table.id] = rows
             found = self._files[table.id] = self._with_deleted_counts(table, loaded)
         return found
 
@@ -191,7 +202,8 @@ class DuckLakeSnapshot(Snapshot):
         counts = pc.fill_null(files.column("delete_count"), 0).to_numpy() + inlined
         has_deletes = files.column("delete_path").is_valid().to_numpy()
         later_rows = _above(files, "partial_max", self.id)
-        later_deletes = has_deletes & ~loaded.newest & ~_above(files, "delete_partial_max", -1, self.id)
+        # Delete files that replaced those of this snapshot list later deletes, too; older ones cannot.
+        later_deletes = _above(files, "delete_file_id", self._next_file_id - 1)
         inexact = np.flatnonzero(later_rows | later_deletes | (has_deletes & (inlined > 0)))
         if len(inexact):
             self._files[table.id] = loaded
@@ -220,13 +232,9 @@ def _rows(files: pa.Table, numbers: npt.NDArray[np.int64]) -> list[dict[str, obj
     return rows
 
 
-def _above(files: pa.Table, name: str, low: int, high: int | None = None) -> npt.NDArray[np.bool_]:
-    """Where a column is greater than `low` (and at most `high`); NULL is not."""
-    values = files.column(name)
-    inside = pc.greater(values, low)
-    if high is not None:
-        inside = pc.and_(inside, pc.less_equal(values, high))
-    result: npt.NDArray[np.bool_] = pc.fill_null(inside, False).to_numpy()
+def _above(files: pa.Table, name: str, low: int) -> npt.NDArray[np.bool_]:
+    """Where a column is greater than `low`; NULL is not."""
+    result: npt.NDArray[np.bool_] = pc.fill_null(pc.greater(files.column(name), low), False).to_numpy()
     return result
 
 

@@ -1,0 +1,184 @@
+"""The catalog rows of a table's data files and delete files, brought up to date instead of read anew."""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from sqlalchemy import Table, bindparam, case, false, func, select
+from sqlalchemy.engine import Connection
+from sqlalchemy.sql import Select
+from sqlalchemy.sql.expression import ColumnElement
+
+from lakedbapi.formats.ducklake.columnar import fetch_table
+from lakedbapi.formats.ducklake.metadata import Tables
+from lakedbapi.formats.ducklake.objects import visible
+
+DATA = pa.schema(
+    [
+        pa.field("file_id", pa.int64()),
+        pa.field("path", pa.string()),
+        pa.field("record_count", pa.int64()),
+        pa.field("file_size_bytes", pa.int64()),
+        pa.field("row_id_start", pa.int64()),
+        pa.field("snapshot_id", pa.int64()),
+        pa.field("partition_id", pa.int64()),
+        pa.field("footer_size", pa.int64()),
+        pa.field("encryption_key", pa.string()),
+        pa.field("mapping_id", pa.int64()),
+        pa.field("partial_max", pa.int64()),
+    ]
+)
+"""Of a live data file; `path` is the full path."""
+
+DELETES = pa.schema(
+    [
+        pa.field("data_file_id", pa.int64()),
+        pa.field("delete_file_id", pa.int64()),
+        pa.field("delete_path", pa.string()),
+        pa.field("delete_format", pa.string()),
+        pa.field("delete_count", pa.int64()),
+        pa.field("delete_file_size_bytes", pa.int64()),
+        pa.field("delete_footer_size", pa.int64()),
+        pa.field("delete_snapshot_id", pa.int64()),
+        pa.field("delete_partial_max", pa.int64()),
+        pa.field("delete_encryption_key", pa.string()),
+    ]
+)
+"""Of a live delete file."""
+
+_KEYS = pa.schema([pa.field("id", pa.int64())])
+
+
+@dataclass(frozen=True)
+class FileRows:
+    """`data` (columns `DATA`, by file id) and `deletes` (columns `DELETES`, by data file id) at one snapshot."""
+
+    snapshot: int
+    data: pa.Table
+    deletes: pa.Table
+
+
+def read_file_rows(
+    connection: Connection, tables: Tables, table_id: int, directory: str, snapshot: int, known: FileRows | None
+) -> FileRows:
+    """The rows at `snapshot`; `known` are those at an earlier one, if there are any. `directory` is the table's."""
+    place = {"table_id": table_id, "directory": directory, "snapshot": snapshot}
+    if known is not None and known.snapshot < snapshot:
+        data = _update(connection, _data(tables), tables.data_file, DATA, place, known.snapshot, known.data)
+        deletes = _update(
+            connection, _deletes(tables), tables.delete_file, DELETES, place, known.snapshot, known.deletes
+        )
+        if data is not None and deletes is not None:
+            return FileRows(snapshot, data, deletes)
+    everything = {**place, "above": -1}
+    return FileRows(
+        snapshot,
+        fetch_table(connection, _data(tables), DATA, everything),
+        fetch_table(connection, _deletes(tables), DELETES, everything),
+    )
+
+
+def _update(
+    connection: Connection,
+    query: Select[Any],
+    source: Table,
+    schema: pa.Schema,
+    place: dict[str, Any],
+    since: int,
+    known: pa.Table,
+) -> pa.Table | None:
+    """`known` without the rows that ended or were replaced since then, and with new ones, whose ids are higher.
+
+    None if that is not all that happened: compaction and expiry remove rows.
+    """
+    key = "delete_file_id" if schema is DELETES else "file_id"
+    above = pc.max(known.column(key)).as_py() if known.num_rows else -1
+    added = fetch_table(connection, query, schema, {**place, "above": above})
+    ended = fetch_table(connection, _ended(source), _KEYS, {**place, "since": since})
+    gone = pc.is_in(known.column(key), value_set=ended.column("id"))
+    if schema is DELETES:
+        gone = pc.or_(gone, pc.is_in(known.column("data_file_id"), value_set=added.column("data_file_id")))
+    if pc.any(gone).as_py():
+        known = known.filter(pc.invert(gone))
+    if added.num_rows:
+        known = pa.concat_tables([known, added])
+        if schema is DELETES:
+            known = known.sort_by("data_file_id")
+    count = connection.execute(_count(source), place).scalar()
+    return known.combine_chunks() if count == known.num_rows else None
+
+
+def _full_path(table: Table) -> ColumnElement[str]:
+    relative = bindparam("directory", type_=table.c.path.type) + table.c.path
+    return case((table.c.path_is_relative == false(), table.c.path), else_=relative)
+
+
+def _live(table: Table) -> tuple[ColumnElement[bool], ...]:
+    return table.c.table_id == bindparam("table_id"), visible(table, _snapshot())
+
+
+def _snapshot() -> Any:
+    return bindparam("snapshot")
+
+
+@functools.lru_cache(maxsize=64)
+def _data(tables: Tables) -> Select[Any]:
+    file = tables.data_file
+    return (
+        select(
+            file.c.data_file_id,
+            _full_path(file),
+            file.c.record_count,
+            file.c.file_size_bytes,
+            file.c.row_id_start,
+            file.c.begin_snapshot,
+            file.c.partition_id,
+            file.c.footer_size,
+            file.c.encryption_key,
+            file.c.mapping_id,
+            file.c.partial_max,
+        )
+        .where(*_live(file), file.c.data_file_id > bindparam("above"))
+        .order_by(file.c.data_file_id)
+    )
+
+
+@functools.lru_cache(maxsize=64)
+def _deletes(tables: Tables) -> Select[Any]:
+    file = tables.delete_file
+    return (
+        select(
+            file.c.data_file_id,
+            file.c.delete_file_id,
+            _full_path(file),
+            file.c.format,
+            file.c.delete_count,
+            file.c.file_size_bytes,
+            file.c.footer_size,
+            file.c.begin_snapshot,
+            file.c.partial_max,
+            file.c.encryption_key,
+        )
+        .where(*_live(file), file.c.delete_file_id > bindparam("above"))
+        .order_by(file.c.data_file_id)
+    )
+
+
+@functools.lru_cache(maxsize=128)
+def _ended(table: Table) -> Select[Any]:
+    """Ids of the files that ended after the snapshot `:since` and not after `:snapshot`."""
+    (id,) = table.primary_key.columns
+    return select(id).where(
+        table.c.table_id == bindparam("table_id"),
+        table.c.end_snapshot > bindparam("since"),
+        table.c.end_snapshot <= bindparam("snapshot"),
+    )
+
+
+@functools.lru_cache(maxsize=128)
+def _count(table: Table) -> Select[Any]:
+    return select(func.count()).select_from(table).where(*_live(table))
