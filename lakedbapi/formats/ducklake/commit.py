@@ -73,12 +73,16 @@ class Committer:
     def _write_ahead(self) -> None:
         """Write delete files outside of the lock, for the snapshot that this commit most probably becomes."""
         targets = [(self._target(id, self._base.tables().get(id)), rows) for id, rows in self._row_changes()]
-        if not any(rows.deleted and not target.inlines_deletes(rows) for target, rows in targets):
+        targets = [(target, rows) for target, rows in targets if rows.deleted and not target.inlines_deletes(rows)]
+        if not targets:
             return
         with self._backend.read() as connection:
             snapshot = newest_snapshot(connection, self._backend.tables).id + 1
-            for target, rows in targets:
-                target.write_ahead(connection, rows, self._delete_files, snapshot)
+            live = [target.live_deletes(connection, sorted(rows.deleted)) for target, rows in targets]
+        for (target, rows), now in zip(targets, live, strict=True):
+            for file_id, path in target.data_file_paths(rows.deleted).items():
+                old, positions = now.files.get(file_id), rows.deleted[file_id]
+                self._delete_files.write(target.directory, path, old, positions, snapshot)
 
     def _succeed(self) -> Attempt:
         """Try until an attempt is committed; lost races are tried again, conflicts of the content are not."""

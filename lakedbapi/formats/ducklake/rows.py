@@ -53,15 +53,6 @@ class Target:
     def inlines_deletes(self, rows: RowChanges) -> bool:
         return self.catalog.keeps_rows(self.table, sum(len(vector) for vector in rows.deleted.values()))
 
-    def write_ahead(self, connection: Connection, rows: RowChanges, files: DeleteFiles, snapshot: int) -> None:
-        """Write the delete files that a commit as `snapshot` needs if nothing else happens before."""
-        if not rows.deleted or self.inlines_deletes(rows):
-            return
-        file_ids = sorted(rows.deleted)
-        now, paths = self.live_deletes(connection, file_ids), self.data_file_paths(file_ids)
-        for file_id in paths:
-            files.write(self.directory, paths[file_id], now.files.get(file_id), rows.deleted[file_id], snapshot)
-
 
 class RowWriter:
     """Writes the row changes of one table inside an attempt."""
@@ -95,7 +86,7 @@ class RowWriter:
             found = self._attempt.connection.execute(wanted.where(stats.c.table_id == self._table.id)).first()
         records, next_row_id, size = found or (0, 0, 0)
         for staged in self._rows.files:
-            # A range beside embedded ids would make DuckDB's merge forget these where it follows on another file's range.
+            # DuckDB's merge forgets embedded ids where the file has a range too and it follows on another file's.
             self._data_file(staged, None if staged.file.has_row_ids else next_row_id)
             next_row_id += 0 if staged.file.has_row_ids else staged.file.record_count
             records += staged.file.record_count
