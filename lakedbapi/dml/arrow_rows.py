@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pyarrow as pa
 
+from lakedbapi.engine.base import Result
 from lakedbapi.model.arrow import arrow_schema
 from lakedbapi.model.types import Schema
 
@@ -16,3 +19,14 @@ def typed(rows: pa.Table, schema: Schema) -> pa.Table:
         for column, field in zip(rows.columns, target, strict=True)
     ]
     return pa.Table.from_arrays(columns, schema=target)
+
+
+def pieces(result: Result) -> Iterator[pa.Table]:
+    """The rows of a running query as they come: at least one piece, which may be empty."""
+    try:
+        reader = result.reader()
+        yield reader.schema.empty_table()
+        for batch in reader:
+            yield pa.Table.from_batches([batch])
+    finally:
+        result.close()

@@ -92,7 +92,7 @@ def _insert(context: Context, statement: Insert, parameters: ParameterTable) -> 
 
 
 def _update(context: Context, statement: Update, parameters: ParameterTable) -> Counted:
-    """One UPDATE … FROM the parameters, if each row is found by a key that no two sets share and that stays as it is."""
+    """One UPDATE … FROM the parameters, if each row is found by a key that no two sets share and no SET changes."""
     target = Target.of(context, statement.target, statement.alias)
     keys = _keys(target, statement, [assignment.value for assignment in statement.assignments])
     changed = {name.casefold() for assignment in statement.assignments for name in assignment.column}
@@ -135,7 +135,8 @@ def _keys(target: Target, statement: Update | Delete, others: Sequence[exp.Expre
         equality = condition.unnest()
         if not isinstance(equality, exp.EQ):
             continue
-        for column, value in ((equality.left, equality.right), (equality.right, equality.left)):
+        sides: list[Any] = [equality.left, equality.right]
+        for column, value in (sides, reversed(sides)):
             name = parameter_name(value)
             if name is not None and isinstance(column, exp.Column) and _is_own(target, column):
                 keys[column.name] = name

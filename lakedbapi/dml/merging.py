@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from lakedbapi.context import Counted
 from lakedbapi.dml.addresses import Addresses
-from lakedbapi.dml.arrow_rows import typed
+from lakedbapi.dml.arrow_rows import pieces, typed
 from lakedbapi.dml.new_rows import NewRows
 from lakedbapi.dml.returning import Returning, evaluate
 from lakedbapi.dml.strategy import settle
@@ -62,8 +62,8 @@ class Merging:
         target, new_rows = self.target, self.new_rows
         query, parts = self._query()
         collected = _Collected(self, new_rows)
-        for batch in target.context.engine.query(query).reader():
-            collected.take(pa.Table.from_batches([batch]))
+        for rows in pieces(target.context.engine.query(query)):
+            collected.take(rows)
         addresses = Addresses.joined(collected.addresses)
         _refuse_repeated(target, addresses)
         returned, types = collected.evaluate() if self.returning else (None, ())
@@ -165,14 +165,6 @@ class _Collected:
 
     def evaluate(self) -> tuple[pa.Table, tuple[str, ...]]:
         merging = self._merging
-        if not self._returned:
-            empty = typed(
-                pa.table([pa.array([], pa.null())] * self._width, [str(i) for i in range(self._width)]),
-                merging.target.table.schema,
-            )
-            return evaluate(
-                merging.target, replace(merging.returning, sources=()), empty, actions=pa.array([], pa.string())
-            )
         rows = pa.concat_tables([rows for rows, _, _ in self._returned])
         sources = [
             pa.chunked_array([chunk for _, columns, _ in self._returned for chunk in columns[i].chunks])

@@ -16,6 +16,7 @@ from lakedbapi.dml.identity import Identities
 from lakedbapi.dml.staged import appended, combined
 from lakedbapi.dml.target import Target
 from lakedbapi.dml.writing import write_rows, write_staged
+from lakedbapi.errors import Error
 from lakedbapi.model.arrow import arrow_schema
 from lakedbapi.model.changes import RowChanges, StagedFile, StagedRows, WrittenFile
 
@@ -119,9 +120,28 @@ class NewRows:
 
     def _stream(self, rows: Iterator[pa.Table]) -> int:
         target = self._target
-        batches = (batch for table in rows for batch in table.to_batches())
+        batches = _Batches(rows)
         reader = pa.RecordBatchReader.from_batches(arrow_schema(target.table.schema), batches)
         context = target.context
-        written = write_rows(context.engine, context.transaction, target.view, target.table, reader, row_ids=False)
+        try:
+            written = write_rows(context.engine, context.transaction, target.view, target.table, reader, row_ids=False)
+        except Error as error:
+            raise batches.failure or error from None
         self._files += written
         return sum(file.record_count for file in written)
+
+
+class _Batches:
+    """The batches of tables. Remembers why they ended early, since an engine passes on the error's text at most."""
+
+    def __init__(self, tables: Iterator[pa.Table]) -> None:
+        self._tables = tables
+        self.failure: Exception | None = None
+
+    def __iter__(self) -> Iterator[pa.RecordBatch]:
+        try:
+            for table in self._tables:
+                yield from table.to_batches()
+        except Exception as error:
+            self.failure = error
+            raise

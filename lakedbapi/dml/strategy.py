@@ -8,9 +8,10 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from lakedbapi.dml.arrow_rows import typed
+from lakedbapi.dml.arrow_rows import pieces, typed
 from lakedbapi.dml.new_rows import NewRows
 from lakedbapi.dml.target import Target
+from lakedbapi.dml.writing import option
 from lakedbapi.errors import ProgrammingError
 from lakedbapi.model.changes import RowChanges
 from lakedbapi.model.scan import Scan
@@ -44,8 +45,10 @@ class Policy:
 
     @classmethod
     def of(cls, target: Target) -> Policy:
-        option = target.catalog.option
-        mode = (option("lake.write_mode", target.table) or AUTO).casefold()
+        def value(name: str) -> str | None:
+            return option(target.catalog, target.table, name)
+
+        mode = (value("lake.write_mode") or AUTO).casefold()
         if mode not in (MERGE_ON_READ, COPY_ON_WRITE, AUTO):
             raise ProgrammingError(
                 f"lake.write_mode of {target.table.name} is {mode!r}: "
@@ -53,8 +56,8 @@ class Policy:
             )
         return cls(
             mode,
-            float(option("lake.rewrite_deleted_fraction", target.table) or DELETED_FRACTION),
-            int(option("lake.rewrite_max_rows", target.table) or MAX_ROWS),
+            float(value("lake.rewrite_deleted_fraction") or DELETED_FRACTION),
+            int(value("lake.rewrite_max_rows") or MAX_ROWS),
             target.capabilities.delete_vectors,
         )
 
@@ -125,7 +128,6 @@ def _read_survivors(target: Target, changes: RowChanges, files: npt.NDArray[np.i
     address = f"{target.column(target.part)}, {target.column(target.position)}"
     sql = f"SELECT {', '.join(columns)} FROM {target.from_item} ORDER BY {address}"
     query = target.query(sql, target.scan_relation(Scan(scan.schema, scan.files)))
-    for batch in target.context.engine.query(query).reader():
-        rows = pa.Table.from_batches([batch])
+    for rows in pieces(target.context.engine.query(query)):
         row_ids = rows.column(len(target.fields))
         new_rows.add(typed(rows.remove_column(len(target.fields)), target.table.schema), row_ids)

@@ -9,6 +9,7 @@ from sqlglot import exp
 
 from lakedbapi.context import Context, Counted
 from lakedbapi.dml.addresses import Addresses, Repeats
+from lakedbapi.dml.arrow_rows import pieces
 from lakedbapi.dml.blame import blaming
 from lakedbapi.dml.new_rows import NewRows
 from lakedbapi.dml.returning import Returning, evaluate
@@ -124,8 +125,7 @@ class Updating:
         if not self._statement.source and int(parts.live.sum()) <= IN_ONE_PIECE:
             yield engine.fetch(query)
         else:
-            for batch in engine.query(query).reader():
-                yield pa.Table.from_batches([batch])
+            yield from pieces(engine.query(query))
 
     def _take(self, rows: pa.Table) -> Addresses:
         """Take over the new versions in a piece of the result; returns the addresses of the old ones."""

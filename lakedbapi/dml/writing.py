@@ -42,23 +42,29 @@ def write_staged(
     return write_rows(engine, transaction, view, table, rows, row_ids=True)
 
 
+def option(catalog: Catalog, table: TableInfo, name: str) -> str | None:
+    """An option of the table as the transaction sees it, else of its schema or catalog."""
+    own = table.properties.get(name)
+    return catalog.option(name, table) if own is None else own
+
+
 def write_options(catalog: Catalog, schema: SchemaInfo, table: TableInfo) -> WriteOptions:
     """The options are `parquet_compression`, `parquet_version`, `target_file_size` and so on, of the table or its
     catalog."""
 
-    def option(name: str) -> str | None:
-        return catalog.option(name, table)
+    def value(name: str) -> str | None:
+        return option(catalog, table, name)
 
     defaults = WriteOptions(directory="")
     return WriteOptions(
         directory=catalog.data_directory(table, schema),
-        compression=option("parquet_compression") or defaults.compression,
-        compression_level=_size(option("parquet_compression_level")),
-        row_group_size=_size(option("parquet_row_group_size")),
-        row_group_size_bytes=_size(option("parquet_row_group_size_bytes")),
-        parquet_version=option("parquet_version"),
-        target_file_size=_size(option("target_file_size")),
-        hive_layout=(option("hive_file_pattern") or "true").casefold() != "false",
+        compression=value("parquet_compression") or defaults.compression,
+        compression_level=_size(value("parquet_compression_level")),
+        row_group_size=_size(value("parquet_row_group_size")),
+        row_group_size_bytes=_size(value("parquet_row_group_size_bytes")),
+        parquet_version=value("parquet_version"),
+        target_file_size=_size(value("target_file_size")),
+        hive_layout=(value("hive_file_pattern") or "true").casefold() != "false",
         sort_by=tuple(_ordering(term) for term in table.sorting),
         partitioning=table.partitioning,
     )

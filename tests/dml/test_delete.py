@@ -1,0 +1,113 @@
+from __future__ import annotations
+
+import pytest
+
+import lakedbapi
+
+
+def test_only_rows_where_the_condition_is_true_go(t):
+    assert t("DELETE FROM t WHERE v <> 'a'") == 1
+    assert t.rows() == [(1, "a"), (3, None)]
+
+
+def test_a_condition_that_is_null_deletes_nothing(t):
+    assert t("DELETE FROM t WHERE NULL") == 0
+    assert t.staged().empty
+
+
+def test_without_a_condition_all_rows_go(t):
+    assert t("DELETE FROM t") == 3
+    assert t.rows() == []
+
+
+def test_truncate_counts_the_rows(files):
+    files("DELETE FROM t WHERE id < 10")
+    assert files("TRUNCATE t") == 190
+    files.commit()
+    assert files.rows() == []
+
+
+def test_a_row_that_using_matches_several_times_counts_once(t):
+    assert t("DELETE FROM t USING (VALUES (1), (1), (9)) s(i) WHERE t.id = s.i") == 1
+    assert t.rows() == [(2, "b"), (3, None)]
+
+
+def test_the_target_may_be_read_in_a_subquery(t):
+    assert t("DELETE FROM t WHERE id >= (SELECT avg(id) FROM t)") == 2
+    assert t.rows() == [(1, "a")]
+
+
+def test_the_target_may_stand_beside_itself(t):
+    assert t("DELETE FROM t USING t AS other WHERE t.id = other.id + 1") == 2
+    assert t.rows() == [(1, "a")]
+
+
+def test_common_tables_can_be_named_in_using(t):
+    assert t("WITH q AS (SELECT 2 AS i) DELETE FROM t USING q WHERE id = i") == 1
+
+
+def test_a_common_table_with_the_name_of_the_target_is_not_the_target(t):
+    assert t("WITH t AS (SELECT 1 AS id) DELETE FROM t WHERE id IN (SELECT id FROM t)") == 1
+    assert t.rows("main.t") == [(2, "b"), (3, None)]
+
+
+@pytest.mark.parametrize("name", ["t", "main.t", "lake.main.t"])
+def test_columns_may_be_qualified_as_the_table_is(t, name):
+    assert t(f"DELETE FROM {name} WHERE {name}.id = 1") == 1
+
+
+def test_an_alias_hides_the_name(t):
+    assert t("DELETE FROM t AS x WHERE x.id = 1") == 1
+    with pytest.raises(lakedbapi.ProgrammingError):
+        t("DELETE FROM t AS x WHERE t.id = 2")
+
+
+def test_a_file_whose_rows_all_match_by_statistics_is_dropped_unread(files, monkeypatch):
+    from lakedbapi.engine.duckdb import files as engine_files
+
+    read: list[int] = []
+    files_sql = engine_files.files_sql
+    monkeypatch.setattr(
+        "lakedbapi.engine.duckdb.scan.files_sql", lambda *a: read.append(a[1].files.num_rows) or files_sql(*a)
+    )
+    assert files("DELETE FROM t WHERE id < 100") == 100
+    assert read == []
+    assert len(files.staged().removed) == 1
+
+
+def test_rows_deleted_before_are_not_counted_again_when_a_file_is_dropped(files):
+    files("DELETE FROM t WHERE id % 10 = 0")
+    files.commit()
+    files("DELETE FROM t WHERE id = 1")
+    assert files("DELETE FROM t WHERE id < 100") == 89
+
+
+def test_a_file_that_loses_its_last_row_is_removed(files):
+    files("DELETE FROM t WHERE id BETWEEN 0 AND 49")
+    files("DELETE FROM t WHERE id BETWEEN 50 AND 99 AND v IS NOT NULL")
+    staged = files.staged()
+    assert (len(staged.removed), staged.deleted) == (1, {})
+
+
+def test_rows_of_the_same_transaction_can_go(t):
+    t("INSERT INTO t VALUES (4, 'd'), (5, 'e')")
+    assert t("DELETE FROM t WHERE id > 3 AND v = 'd'") == 1
+    t.commit()
+    assert t.rows() == [(1, "a"), (2, "b"), (3, None), (5, "e")]
+
+
+def test_rollback_brings_rows_back(files):
+    files("DELETE FROM t WHERE id = 7")
+    files.rollback()
+    assert len(files.rows()) == 200
+
+
+def test_returning_gives_the_old_rows_and_those_beside_them(t):
+    got = t("DELETE FROM t USING (VALUES (1, 'x')) s(i, y) WHERE id = i RETURNING *, s.y, id + 1 AS n")
+    assert got == [(1, "a", "x", 2)]
+    assert [d[0] for d in t.cursor.description] == ["id", "v", "y", "n"]
+
+
+def test_returning_of_nothing_still_has_columns(t):
+    assert t("DELETE FROM t WHERE id = 9 RETURNING id") == []
+    assert t.cursor.rowcount == 0

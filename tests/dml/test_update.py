@@ -1,0 +1,118 @@
+from __future__ import annotations
+
+import pytest
+
+import lakedbapi
+
+
+def test_matched_rows_count_even_if_they_stay_the_same(t):
+    assert t("UPDATE t SET v = v") == 3
+    assert t.rows() == [(1, "a"), (2, "b"), (3, None)]
+
+
+def test_no_match_stages_nothing(t):
+    assert t("UPDATE t SET v = 'x' WHERE id > 3") == 0
+    assert t.staged().empty
+
+
+def test_all_values_see_the_old_row(lake):
+    lake("CREATE TABLE p (a INTEGER, b INTEGER)")
+    lake("INSERT INTO p VALUES (1, 2)")
+    lake("UPDATE p SET a = b, b = a")
+    assert lake.rows("p") == [(2, 1)]
+
+
+def test_an_assignment_may_name_the_target_before_the_column(t):
+    t("UPDATE t SET t.v = 'x' WHERE t.id = 1")
+    assert t("SELECT v FROM t WHERE id = 1") == [("x",)]
+
+
+def test_several_columns_can_be_assigned_at_once(t):
+    t("UPDATE t SET (id, v) = (id + 10, 'x') WHERE id = 1")
+    assert (11, "x") in t.rows()
+
+
+def test_default_gives_the_column_default(lake):
+    lake("CREATE TABLE d (a INTEGER, b VARCHAR DEFAULT 'def')")
+    lake("INSERT INTO d VALUES (1, 'x')")
+    lake("UPDATE d SET a = DEFAULT, b = DEFAULT")
+    assert lake.rows("d") == [(None, "def")]
+
+
+def test_fields_of_structs_can_be_assigned(lake):
+    lake("CREATE TABLE s (st STRUCT(a INTEGER, c STRUCT(d INTEGER, e VARCHAR)))")
+    lake("INSERT INTO s VALUES ({'a': 1, 'c': {'d': 2, 'e': 'x'}}), (NULL)")
+    lake("UPDATE s SET st.a = st.a + 1, st.c.d = 7")
+    assert lake.rows("s") == [({"a": 2, "c": {"d": 7, "e": "x"}},), ({"a": None, "c": {"d": 7, "e": None}},)]
+
+
+def test_assigning_a_column_twice_is_an_error(t):
+    with pytest.raises(lakedbapi.ProgrammingError, match="assigned twice"):
+        t("UPDATE t SET v = 'x', V = 'y'")
+
+
+def test_from_may_match_a_row_several_times_with_one_outcome(t):
+    assert t("UPDATE t SET v = s.x FROM (VALUES (1, 'n'), (1, 'n')) s(i, x) WHERE id = i") == 1
+    assert (1, "n") in t.rows()
+
+
+def test_from_that_gives_a_row_different_values_is_an_error(t):
+    with pytest.raises(lakedbapi.ProgrammingError, match="different new values"):
+        t("UPDATE t SET v = s.x FROM (VALUES (1, 'n'), (1, 'm')) s(i, x) WHERE id = i")
+    assert (1, "a") in t.rows()
+
+
+def test_the_source_may_be_the_target_before_the_statement(t):
+    assert t("UPDATE t SET v = o.v FROM t AS o WHERE o.id = t.id - 1") == 2
+    assert t.rows() == [(1, "a"), (2, "a"), (3, "b")]
+
+
+def test_a_value_may_come_from_a_correlated_subquery(t):
+    t("UPDATE t SET v = (SELECT max(o.v) FROM t AS o WHERE o.id <> t.id)")
+    assert t.rows() == [(1, "b"), (2, "a"), (3, "b")]
+
+
+def test_returning_gives_the_new_rows_and_those_beside_them(t):
+    got = t("UPDATE t SET v = v || s.x FROM (VALUES (2, '!')) s(i, x) WHERE id = i RETURNING t.v, s.x, (SELECT 5) AS n")
+    assert got == [("b!", "!", 5)]
+
+
+def test_a_value_that_does_not_fit_names_the_column(t):
+    with pytest.raises(lakedbapi.DataError, match=r"t\.id: Could not convert string 'a'"):
+        t("UPDATE t SET id = v WHERE id = 1")
+    assert t.staged().empty
+
+
+def test_not_null_is_enforced(lake):
+    lake("CREATE TABLE n (id INTEGER NOT NULL)")
+    lake("INSERT INTO n VALUES (1)")
+    with pytest.raises(lakedbapi.IntegrityError, match=r"n\.id"):
+        lake("UPDATE n SET id = NULL")
+
+
+def test_row_ids_survive(files):
+    before = dict(files("SELECT id, rowid FROM t"))
+    files("UPDATE t SET v = 'x' WHERE id % 3 = 0")
+    files("UPDATE t SET v = 'y' WHERE id % 6 = 0")
+    files.commit()
+    assert dict(files("SELECT id, rowid FROM t")) == before
+    assert files("SELECT count(*) FROM t WHERE v = 'x'") == [(33,)]
+
+
+def test_rows_of_the_same_transaction_stay_new(t):
+    t("INSERT INTO t VALUES (4, 'd')")
+    t("UPDATE t SET v = v || '!' WHERE id IN (1, 4)")
+    t.commit()
+    assert t.rows() == [(1, "a!"), (2, "b"), (3, None), (4, "d!")]
+    assert len(set(t("SELECT rowid FROM t"))) == 4
+
+
+def test_many_new_versions_go_to_files_before_the_commit(files, monkeypatch):
+    monkeypatch.setattr("lakedbapi.dml.new_rows.MEMORY_LIMIT", 100)
+    files("INSERT INTO t VALUES (1000, 'new')")
+    before = dict(files("SELECT id, rowid FROM t WHERE id < 200"))
+    assert files("UPDATE t SET v = 'x'") == 201
+    assert [staged.file.has_row_ids for staged in files.staged().files] == [True]
+    files.commit()
+    assert {v for _, v in files.rows()} == {"x"}
+    assert dict(files("SELECT id, rowid FROM t WHERE id < 200")) == before
