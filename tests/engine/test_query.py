@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import resource
 import threading
 import time
@@ -100,6 +101,16 @@ def test_views_may_refer_to_each_other_in_any_order(engine: DuckDBEngine) -> Non
     assert rows(engine.fetch(Query("select y from top", relations, {}, LAKE))) == [(41,)]
 
 
+def test_views_follow_tables_that_changed(engine: DuckDBEngine) -> None:
+    views = {
+        RelationName("lake", "main", "top"): View("select * from middle"),
+        RelationName("lake", "main", "middle"): View("select * from t"),
+    }
+    for held in (table(a=[1]), table(a=["x"], b=[2])):
+        found = engine.fetch(Query("select * from top", {**views, T: held}, {}, LAKE))
+        assert found.to_pydict() == held.to_pydict()
+
+
 def test_names_in_a_view_belong_to_its_own_schema(engine: DuckDBEngine) -> None:
     relations = {
         RelationName("lake", "other", "v"): View("select * from t"),
@@ -173,6 +184,22 @@ def test_a_closed_result_cannot_be_read(engine: DuckDBEngine) -> None:
     result.close()
     with pytest.raises(errors.InterfaceError):
         result.reader()
+
+
+def test_a_result_that_is_closed_while_it_is_read_fails(engine: DuckDBEngine) -> None:
+    result = engine.query(Query("select * from range(10000000)"))
+    reader = result.reader()
+    reader.read_next_batch()
+    result.close()
+    with pytest.raises(errors.InterfaceError):
+        reader.read_all()
+
+
+def test_a_forgotten_result_frees_its_cursor(engine: DuckDBEngine) -> None:
+    engine.query(Query("select * from range(10000000)"))
+    engine.query(Query("select * from range(10000000)")).reader().read_next_batch()
+    gc.collect()
+    assert len(engine._running) == 0
 
 
 def test_a_closed_engine_cannot_be_used() -> None:

@@ -41,6 +41,8 @@ def _parameter_order(name: str) -> tuple[bool, int, str]:
 
 def to_duckdb(value: object, where: str) -> object:
     """`where` names the parameter in errors."""
+    if isinstance(value, datetime.datetime) and value != value:  # pandas' NaT
+        return None
     if value is None or isinstance(
         value, (bool, float, str, bytes, datetime.date, datetime.time, datetime.timedelta, uuid.UUID)
     ):
@@ -89,5 +91,7 @@ def _decimal(value: decimal.Decimal, where: str) -> object:
 
 def _numpy(value: np.generic, where: str) -> object:
     if isinstance(value, (np.datetime64, np.timedelta64)):
-        return None if np.isnat(value) else to_duckdb(pa.scalar(value).as_py(), where)
+        # Python's types end at microseconds; a finer value would come out as a bare integer.
+        plain = value.item()
+        return value.astype(f"{value.dtype.kind}8[us]").item() if isinstance(plain, int) else plain
     return to_duckdb(value.item(), where)

@@ -10,24 +10,33 @@ import pyarrow as pa
 from lakedbapi.engine.base import Relation, RelationName, ScanRelation, View
 from lakedbapi.engine.duckdb import driver
 from lakedbapi.engine.duckdb.pool import Instance
-from lakedbapi.engine.duckdb.resources import Resources
+from lakedbapi.engine.duckdb.resources import PREFIX, Resources
 from lakedbapi.engine.duckdb.scan import scan_sql
 from lakedbapi.model.sql_types import quote_identifier
 
 
-def define(instance: Instance, cursor: duckdb.DuckDBPyConnection, relations: Mapping[RelationName, Relation]) -> None:
+def define(
+    instance: Instance, cursor: duckdb.DuckDBPyConnection, relations: Mapping[RelationName, Relation]
+) -> None:
     """Make `relations` the only views of the instance, and register what they refer to on `cursor`.
 
-    To be called under `instance.lock`. Views stand in for tables in the order given, except that those of other views come last.
+    To be called under `instance.lock`.
     """
-    for name in [n for n in instance.defined if n not in relations]:
+    dropped = [name for name in instance.defined if name not in relations]
+    for name in dropped:
         _drop(instance, cursor, name)
     resources = Resources(cursor, instance.confined)
-    pending = {name: relation for name, relation in relations.items() if isinstance(relation, View)}
+    changed = bool(dropped)
     for name, relation in relations.items():
         if not isinstance(relation, View):
-            _redefine(instance, cursor, name, _select(relation, resources))
-    _define_views(instance, cursor, pending)
+            changed |= _redefine(instance, cursor, name, _select(relation, resources))
+    views = {name: relation for name, relation in relations.items() if isinstance(relation, View)}
+    if changed:
+        # DuckDB remembers the types of a view's columns and refuses it when what it refers to has others.
+        for name in views:
+            if name in instance.defined:
+                _drop(instance, cursor, name)
+    _define_views(instance, cursor, views)
 
 
 def _select(relation: Relation, resources: Resources) -> str:
@@ -59,15 +68,17 @@ def _redefine(
     name: RelationName,
     select: str,
     aliases: tuple[str, ...] = (),
-) -> None:
-    columns = f" ({', '.join(quote_identifier(a) for a in aliases)})" if aliases else ""
+) -> bool:
+    """Whether the view had to be changed."""
+    columns = f" ({', '.join(quote_identifier(alias) for alias in aliases)})" if aliases else ""
     text = f"{columns} AS {select}"
-    if instance.defined.get(name) == text and "_lake_" not in text:
-        return
+    if instance.defined.get(name) == text and PREFIX not in text:
+        return False
     qualified = f"{quote_identifier(name.catalog)}.{_schema(instance, cursor, name)}.{quote_identifier(name.name)}"
     instance.defined.pop(name, None)
     driver.run(cursor, f"CREATE OR REPLACE VIEW {qualified}{text}")
     instance.defined[name] = text
+    return True
 
 
 def _schema(instance: Instance, cursor: duckdb.DuckDBPyConnection, name: RelationName) -> str:

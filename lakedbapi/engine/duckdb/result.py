@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import weakref
 from collections.abc import Callable, Iterator
 
 import pyarrow as pa
@@ -14,7 +15,7 @@ from lakedbapi.errors import InterfaceError
 
 
 class DuckDBResult(Result):
-    """`finish` is called once: at the last row, at an error, or when the result is closed."""
+    """`finish` is called once: at the last row, at an error, or when the result is closed or forgotten."""
 
     def __init__(self, stream: Stream, types: tuple[str, ...], finish: Callable[[], None]) -> None:
         self.columns = tuple(ResultColumn(name, type) for name, type in zip(stream.names, types, strict=True))
@@ -22,19 +23,18 @@ class DuckDBResult(Result):
             [field.with_name(name) for field, name in zip(stream.reader.schema, stream.names, strict=True)]
         )
         self._stream: pa.RecordBatchReader | None = stream.reader
-        self._finish = finish
-        self._reader: pa.RecordBatchReader | None = None
+        self._finish = weakref.finalize(self, finish)
 
     def reader(self) -> pa.RecordBatchReader:
-        if self._reader is None:
-            if self._stream is None:
-                raise InterfaceError("The result is closed. Run the statement again.")
-            self._reader = pa.RecordBatchReader.from_batches(self.schema, self._batches())
-        return self._reader
+        if self._stream is None:
+            raise _closed()
+        return pa.RecordBatchReader.from_batches(self.schema, self._batches())
 
     def _batches(self) -> Iterator[pa.RecordBatch]:
         try:
-            while self._stream is not None:
+            while True:
+                if self._stream is None:
+                    raise _closed()
                 try:
                     with errors.mapped():
                         batch = self._stream.read_next_batch()
@@ -51,9 +51,13 @@ class DuckDBResult(Result):
             self._finish()
 
 
+def _closed() -> InterfaceError:
+    return InterfaceError("The result is closed. Run the statement again.")
+
+
 _OPAQUE = re.compile(r'("(?:[^"]|"")*")|\b(TIME WITH TIME ZONE|UHUGEINT|BIT|BIGNUM|VARIANT|TIMETZ)\b')
 
 
 def text_type(type: str) -> str:
-    """The type with VARCHAR in place of what Arrow has no lossless type for; the type itself when there is nothing to replace."""
+    """The type with VARCHAR, or JSON, in place of what Arrow has no lossless type for."""
     return _OPAQUE.sub(lambda m: m.group(1) or ("JSON" if m.group(2) == "VARIANT" else "VARCHAR"), type)

@@ -1,0 +1,216 @@
+"""Data files have the field ids, names, statistics and partitions of the format."""
+
+from __future__ import annotations
+
+import datetime as dt
+import decimal
+import re
+import uuid
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from lakedbapi import errors
+from lakedbapi.engine.base import Query, WriteOptions
+from lakedbapi.engine.duckdb import DuckDBEngine
+from lakedbapi.engine.duckdb.bucket import buckets, murmur3
+from lakedbapi.model.catalog import PartitionField, PartitionSpec
+from lakedbapi.model.types import Field, List, Map, Scalar, Schema, Struct
+
+from .conftest import SCHEMA, write
+
+INT, TEXT = Scalar("int32"), Scalar("varchar")
+EVENTS = Schema((Field("id", Scalar("int64"), 1), Field("kind", TEXT, 2), Field("at", Scalar("timestamp"), 3)))
+
+
+def spec(*fields: tuple[int, str]) -> PartitionSpec:
+    return PartitionSpec(7, tuple(PartitionField(id, transform) for id, transform in fields))
+
+
+def test_file_names_have_the_prefix_and_a_time_ordered_uuid(engine: DuckDBEngine, directory: str) -> None:
+    (file,) = write(engine, f"{directory}main/t/", "select 1, 'a'", file_prefix="x-")
+    name = Path(file.path).name
+    assert file.path == f"{directory}main/t/{name}"
+    assert uuid.UUID(re.fullmatch(r"x-(.*)\.parquet", name).group(1)).version == 7  # type: ignore[union-attr]
+
+
+def test_columns_have_their_field_ids_at_every_level(engine: DuckDBEngine, directory: str) -> None:
+    schema = Schema(
+        (
+            Field("s", Struct((Field("a b", INT, 2), Field("l", List(Field("element", INT, 4)), 3))), 1),
+            Field("m", Map(Field("key", TEXT, 6), Field("value", INT, 7)), 5),
+        )
+    )
+    (file,) = write(engine, directory, "select {'a b': 1, 'l': [2]}, map {'k': 3}", schema)
+    text = str(pq.ParquetFile(file.path).schema)
+    ids = dict(re.findall(r"field_id=(\d+) (.+?)(?: \(|;| \{)", text))
+    assert ids == {"1": "s", "2": "a b", "3": "l", "4": "element", "5": "m", "6": "key", "7": "value"}
+
+
+def test_statistics_are_those_of_the_leaves(engine: DuckDBEngine, directory: str) -> None:
+    schema = Schema((Field("i", INT, 1), Field("s", Struct((Field("d", Scalar("float64"), 3),)), 2)))
+    (file,) = write(engine, directory, "select if(i = 0, null, i), {'d': if(i = 1, 'nan'::double, i)} from range(4) r(i)", schema)
+    assert set(file.stats) == {1, 3}
+    stats = file.stats[1]
+    assert (stats.lower, stats.upper, stats.null_count, stats.value_count) == ("1", "3", 1, 3)
+    assert (file.stats[3].lower, file.stats[3].upper, file.stats[3].has_nan) == ("0.0", "3.0", True)
+    assert file.record_count == 4
+
+
+def test_sizes_are_those_of_the_file(engine: DuckDBEngine, directory: str) -> None:
+    (file,) = write(engine, directory, "select 1, 'a'")
+    data = Path(file.path).read_bytes()
+    assert file.file_size_bytes == len(data)
+    assert file.footer_size == int.from_bytes(data[-8:-4], "little")
+
+
+def test_bounds_with_nul_bytes_are_unknown(engine: DuckDBEngine, directory: str) -> None:
+    (file,) = write(engine, directory, "select 1, 'a' || chr(0)")
+    assert (file.stats[2].lower, file.stats[2].upper) == (None, None)
+
+
+def test_an_all_null_column_has_no_values(engine: DuckDBEngine, directory: str) -> None:
+    (file,) = write(engine, directory, "select 1, null")
+    assert (file.stats[2].value_count, file.stats[2].null_count, file.stats[2].lower) == (0, 1, None)
+
+
+@pytest.mark.parametrize("options", [{}, {"target_file_size": 1000}, {"partitioning": spec((1, "identity"))}])
+def test_no_rows_make_no_file(engine: DuckDBEngine, directory: str, options: dict[str, object]) -> None:
+    assert write(engine, directory, "select 1, 'a' where false", **options) == ()
+    assert list(Path(directory).rglob("*.parquet")) == []
+
+
+def test_no_rows_in_memory_make_no_file(engine: DuckDBEngine, directory: str) -> None:
+    empty = pa.table({"id": pa.array([], pa.int64()), "name": pa.array([], pa.string())})
+    assert engine.write(empty, SCHEMA, WriteOptions(directory)) == ()
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"target_file_size": 1000}, {"partitioning": spec((2, "identity"))}, {"partitioning": spec((2, "bucket(4)"))}],
+)
+def test_a_failed_write_leaves_no_file(engine: DuckDBEngine, directory: str, options: dict[str, object]) -> None:
+    kept = write(engine, directory, "select 1, 'a'")
+    with pytest.raises(errors.DataError, match="boo"):
+        write(engine, directory, "select i, if(i = 499999, error('boo'), 'x' || i % 3) from range(500000) r(i)", **options)
+    assert [str(path) for path in Path(directory).rglob("*.parquet")] == [kept[0].path]
+
+
+def test_a_value_that_does_not_fit_is_a_data_error(engine: DuckDBEngine, directory: str) -> None:
+    with pytest.raises(errors.DataError, match="x"):
+        write(engine, directory, "select 'x', 'a'")
+
+
+def test_parameters_in_a_source_query(engine: DuckDBEngine, directory: str) -> None:
+    (file,) = engine.write(Query("select $1, $2", parameters={"1": 5, "2": "a", "3": 0}), SCHEMA, WriteOptions(directory))
+    assert pq.read_table(file.path).to_pylist() == [{"id": 5, "name": "a"}]
+
+
+def test_files_roll_at_the_target_size(engine: DuckDBEngine, directory: str) -> None:
+    files = write(engine, directory, "select i, repeat('x', 20) || hash(i) from range(500000) r(i)", target_file_size=2_000_000)
+    assert len(files) > 2
+    assert sum(file.record_count for file in files) == 500_000
+    assert all(Path(file.path).stat().st_size == file.file_size_bytes for file in files)
+
+
+def test_rows_are_sorted(engine: DuckDBEngine, directory: str) -> None:
+    (file,) = write(engine, directory, "select i, 'a' from range(5) r(i)", sort_by=("id DESC",))
+    assert pq.read_table(file.path).column("id").to_pylist() == [4, 3, 2, 1, 0]
+
+
+def test_format_options(engine: DuckDBEngine, directory: str) -> None:
+    (file,) = write(
+        engine, directory, "select i, 'a' from range(10000) r(i)",
+        compression="zstd", compression_level=5, row_group_size=2048, parquet_version="V2",
+    )  # fmt: skip
+    metadata = pq.ParquetFile(file.path).metadata
+    assert metadata.row_group(0).column(0).compression == "ZSTD"
+    assert metadata.num_row_groups == 5
+
+
+def test_row_ids_are_embedded_under_their_field_id(engine: DuckDBEngine, directory: str) -> None:
+    held = pa.table({"id": [1, 2], "name": ["a", "b"], "_lake_row_id": [10, 11]})
+    (file,) = engine.write(held, SCHEMA, WriteOptions(directory), row_ids=True)
+    schema = pq.read_schema(file.path)
+    assert schema.field("_ducklake_internal_row_id").metadata[b"PARQUET:field_id"] == b"2147483540"
+    assert pq.read_table(file.path).column(2).to_pylist() == [10, 11]
+    assert file.has_row_ids
+    assert set(file.stats) == {1, 2}
+
+
+def test_partition_values_are_catalog_text(engine: DuckDBEngine, directory: str) -> None:
+    sql = "select i, case i when 0 then '' when 1 then null else 'a b/c=%é' end, null from range(4) r(i)"
+    files = write(engine, directory, sql, EVENTS, partitioning=spec((2, "identity")))
+    assert {(f.partition_values, f.record_count) for f in files} == {(("",), 1), ((None,), 1), (("a b/c=%é",), 2)}
+    assert {f.partition_id for f in files} == {7}
+    assert f"{directory}kind=a%20b%2Fc%3D%25%C3%A9/" in {f.path.rsplit("/", 1)[0] + "/" for f in files}
+    for file in files:
+        assert pq.ParquetFile(file.path).schema_arrow.names == ["id", "kind", "at"]
+
+
+@pytest.mark.parametrize(
+    ("fields", "values", "folder"),
+    [
+        ([(3, "year"), (3, "month"), (3, "day"), (3, "hour")], ("2020", "2", "3", "4"), "year=2020/month=2/day=3/hour=4"),
+        ([(3, "epoch_year"), (3, "epoch_month")], ("50", "601"), "epoch_year=50/epoch_month=601"),
+        ([(3, "epoch_day"), (3, "epoch_hour")], ("18295", "439084"), "epoch_day=18295/epoch_hour=439084"),
+        ([(1, "bucket(8)"), (2, "bucket(4)")], None, r"bucket=\d/bucket_kind=\d"),
+        ([(3, "year"), (1, "identity")], ("2020", "5"), "year=2020/id_1=5"),
+    ],
+)
+def test_transforms(
+    engine: DuckDBEngine, directory: str, fields: list[tuple[int, str]], values: tuple[str, ...] | None, folder: str
+) -> None:
+    sql = "select 5, 'x', timestamp '2020-02-03 04:05:06'"
+    (file,) = write(engine, directory, sql, EVENTS, partitioning=spec(*fields))
+    assert values is None or file.partition_values == values
+    assert re.fullmatch(re.escape(directory) + folder, file.path.rsplit("/", 1)[0])
+    assert pq.ParquetFile(file.path).schema_arrow.names == ["id", "kind", "at"]
+    assert pq.read_table(file.path, partitioning=None).num_rows == 1
+
+
+def test_flat_layout(engine: DuckDBEngine, directory: str) -> None:
+    files = write(engine, directory, "select i, 'a' from range(3) r(i)", partitioning=spec((1, "identity")), hive_layout=False)
+    assert {str(Path(file.path).parent) + "/" for file in files} == {directory}
+    assert sorted(file.partition_values for file in files) == [("0",), ("1",), ("2",)]
+
+
+def test_unknown_transforms_are_refused(engine: DuckDBEngine, directory: str) -> None:
+    with pytest.raises(errors.NotSupportedError, match="truncate"):
+        write(engine, directory, "select 1, 'a'", partitioning=spec((2, "truncate(3)")))
+
+
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [
+        (pa.array([34]), 2017239379),
+        (pa.array([34], pa.int8()), 2017239379),
+        (pa.array(["iceberg"]), 1210000089),
+        (pa.array([dt.date(2017, 11, 16)]), -653330422),
+        (pa.array([dt.datetime(2017, 11, 16, 22, 31, 8)]), -2047944441),
+        (pa.array([dt.datetime(2017, 11, 16, 22, 31, 8)], pa.timestamp("us", "UTC")), -2047944441),
+        (pa.array([True]), 1392991556),
+        (pa.array(["f79c3e09-677c-4bbd-a479-3f349cb785e7"]), 980414783),
+        (pa.array([decimal.Decimal("14.20")]), -622427183),
+    ],
+)
+def test_bucket_hashes_are_those_of_the_specification(values: pa.Array, expected: int) -> None:
+    assert murmur3(values).view(np.int32).tolist() == [expected]
+
+
+def test_bucket_hashes_of_texts_do_not_depend_on_their_neighbours() -> None:
+    texts = ["", "a", "ab", "abc", "abcd", "abcdefghi", "é🦆", "x" * 100]
+    together = murmur3(pa.array(["skipped", *texts]).slice(1)).tolist()
+    assert together == [int(murmur3(pa.array([text]))[0]) for text in texts]
+
+
+def test_floats_hash_alike_when_they_are_equal() -> None:
+    assert murmur3(pa.array([0.0])).tolist() == murmur3(pa.array([-0.0])).tolist()
+    assert murmur3(pa.array([1.5], pa.float32())).tolist() == murmur3(pa.array([1.5])).tolist()
+
+
+def test_the_bucket_of_null_is_null() -> None:
+    assert buckets(pa.array([None, 34]), 8).to_pylist() == [None, 2017239379 % 8]
