@@ -132,6 +132,10 @@ class Uuid(TypeDecorator[str]):
 _TEXT = String().with_variant(mysql.LONGTEXT(), "mysql")
 
 
+# Whatever the server's defaults are: transactions, all of Unicode, and names that compare exactly.
+_MYSQL = {"mysql_engine": "InnoDB", "mysql_charset": "utf8mb4", "mysql_collate": "utf8mb4_bin"}
+
+
 def _big(name: str) -> Column[Any]:
     return Column(name, BigInteger)
 
@@ -385,7 +389,7 @@ class Tables:
         return _inlined_delete(self.schema_name, table_id)
 
     def _table(self, name: str, *columns: Column[Any]) -> Table:
-        return Table(f"ducklake_{name}", self.collection, *columns)
+        return Table(f"ducklake_{name}", self.collection, *columns, **_MYSQL)
 
 
 @functools.lru_cache(maxsize=64)

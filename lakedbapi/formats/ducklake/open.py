@@ -11,7 +11,8 @@ from sqlalchemy import select
 
 from lakedbapi.errors import NotSupportedError, OperationalError, ProgrammingError
 from lakedbapi.formats.base import Format
-from lakedbapi.formats.ducklake.backend import Backend, backend_for
+from lakedbapi.formats.ducklake.backend import Backend
+from lakedbapi.formats.ducklake.backends import backend_for
 from lakedbapi.formats.ducklake.catalog import DuckLakeCatalog
 from lakedbapi.formats.ducklake.create import create_catalog, is_initialised
 from lakedbapi.formats.ducklake.options import Options

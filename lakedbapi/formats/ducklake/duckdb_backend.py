@@ -1,0 +1,98 @@
+"""A DuckDB file as the catalog database."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, ClassVar
+
+import duckdb
+from sqlalchemy import text
+from sqlalchemy.engine import URL, Connection, Engine
+from sqlalchemy.pool import NullPool
+
+from lakedbapi import errors
+from lakedbapi.formats.ducklake.backend import DEFAULT_BUSY_TIMEOUT, Backend, Failure, pooled_engine
+from lakedbapi.formats.ducklake.duckdb_dialect import Connection as DuckDBConnection
+from lakedbapi.formats.ducklake.duckdb_dialect import DuckDBDialect
+
+
+class DuckDBBackend(Backend):
+    """A catalog in a DuckDB file. One process at a time can have it open."""
+
+    kind = "duckdb"
+    _table_query = text(
+        "SELECT 1 FROM duckdb_tables() WHERE table_name = :name AND schema_name = coalesce(:schema, 'main') "
+        "AND database_name = current_database()"
+    )
+    _locks: ClassVar[dict[str, threading.Lock]] = {}
+    _databases: ClassVar[dict[tuple[int, str], duckdb.DuckDBPyConnection]] = {}
+
+    def __init__(
+        self, path: Path, schema: str | None = None, *, busy_timeout: int = DEFAULT_BUSY_TIMEOUT, create: bool = False
+    ) -> None:
+        super().__init__(str(path), schema, busy_timeout)
+        self.path = path
+        self._create = create
+        self._mutex = self._locks.setdefault(str(path), threading.Lock())
+
+    @property
+    def engine(self) -> Engine:
+        return pooled_engine(("duckdb", str(self.path)), self._new_engine)
+
+    def _new_engine(self) -> Engine:
+        return Engine(
+            NullPool(self._connect),
+            DuckDBDialect(dbapi=DuckDBDialect.import_dbapi(), paramstyle="qmark"),
+            URL.create("duckdb"),
+        )
+
+    def _connect(self) -> Any:
+        key = (os.getpid(), str(self.path))
+        database = self._databases.get(key)
+        if database is None:
+            if not self._create and not self.path.exists():
+                raise errors.OperationalError(f"catalog {self.name}: no such file")
+            try:
+                database = duckdb.connect(str(self.path))
+            except duckdb.IOException as error:
+                raise errors.OperationalError(
+                    f"catalog {self.name}: cannot be opened ({error}); "
+                    "a DuckDB file is open in one process at a time, so close it there"
+                ) from error
+            database.execute("SET TimeZone = 'UTC'")
+            self._databases[key] = database
+        return DuckDBConnection(database.cursor())
+
+    @contextmanager
+    def _write_connection(self) -> Iterator[Connection]:
+        if not self._mutex.acquire(timeout=self.busy_timeout / 1000):
+            raise errors.ConflictError(f"catalog {self.name}: another thread holds the write lock; retry later")
+        try:
+            with self.engine.connect() as connection:
+                yield connection
+        finally:
+            self._mutex.release()
+
+    def _lock(self, connection: Connection) -> None:
+        """The mutex of `_write_connection` is the lock."""
+
+    def _lock_for_creation(self, connection: Connection) -> None:
+        self.make_schema(connection)
+
+    def classify(self, error: BaseException) -> Failure:
+        cause = getattr(error, "orig", error)
+        return (
+            Failure.CONFLICT
+            if isinstance(cause, (duckdb.TransactionException, duckdb.ConstraintException))
+            else Failure.OTHER
+        )
+
+    def dispose(self) -> None:
+        super().dispose()
+        database = self._databases.pop((os.getpid(), str(self.path)), None)
+        if database is not None:
+            database.close()

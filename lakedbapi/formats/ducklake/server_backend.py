@@ -1,0 +1,143 @@
+"""PostgreSQL and MySQL as the catalog database."""
+
+from __future__ import annotations
+
+import math
+import time
+from abc import abstractmethod
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from importlib.util import find_spec
+from typing import Any
+
+import sqlalchemy
+from sqlalchemy import event, exc, select, text
+from sqlalchemy.engine import URL, Connection, Engine
+
+from lakedbapi import errors
+from lakedbapi.formats.ducklake.backend import DEFAULT_BUSY_TIMEOUT, Backend, Failure, pooled_engine
+
+
+class ServerBackend(Backend):
+    """A catalog on a database server. SQLAlchemy `url` carries the driver and the credentials."""
+
+    conflicts: frozenset[Any]
+    """Error codes (SQLSTATE or number) of lost races and lock timeouts."""
+
+    def __init__(self, url: URL, schema: str | None, *, busy_timeout: int = DEFAULT_BUSY_TIMEOUT) -> None:
+        super().__init__(str(url.render_as_string(hide_password=True)), schema, busy_timeout)
+        self._url = url
+
+    @property
+    def engine(self) -> Engine:
+        return pooled_engine((self.kind, self._url.render_as_string(hide_password=False)), self._new_engine)
+
+    def _new_engine(self) -> Engine:
+        try:
+            engine = sqlalchemy.create_engine(self._url, pool_size=8, max_overflow=-1)
+        except ImportError as error:
+            raise errors.NotSupportedError(
+                f"catalog {self.name}: its database driver is not installed ({error}); "
+                f"pip install 'lakedbapi[{self.kind}]'"
+            ) from error
+        event.listen(engine, "checkin", _note_checkin)
+        event.listen(engine, "checkout", _verify_idle)
+        return engine
+
+    @abstractmethod
+    def _code(self, cause: BaseException) -> Any: ...
+
+    def classify(self, error: BaseException) -> Failure:
+        if isinstance(error, exc.DBAPIError) and error.connection_invalidated:
+            return Failure.LOST
+        cause = getattr(error, "orig", error)
+        if cause is not None and self._code(cause) in self.conflicts:
+            return Failure.CONFLICT
+        return Failure.OTHER
+
+    @contextmanager
+    def _read_connection(self) -> Iterator[Connection]:
+        with self.engine.connect() as connection:
+            yield connection.execution_options(isolation_level="REPEATABLE READ")
+
+    @contextmanager
+    def _glance_connection(self) -> Iterator[Connection]:
+        with self.engine.connect() as connection:
+            yield connection.execution_options(isolation_level="AUTOCOMMIT")
+
+    @contextmanager
+    def _write_connection(self) -> Iterator[Connection]:
+        # Statements after the lock must see what the lock's former holder committed.
+        with self.engine.connect() as connection:
+            yield connection.execution_options(isolation_level="READ COMMITTED")
+
+
+_IDLE_SECONDS = 10.0
+"""A connection that was not used for longer may have been closed by the server or by something between."""
+
+
+def _note_checkin(connection: Any, record: Any) -> None:
+    record.info["idle since"] = time.monotonic()
+
+
+def _verify_idle(connection: Any, record: Any, proxy: Any) -> None:
+    if connection is None or time.monotonic() - record.info.get("idle since", math.inf) < _IDLE_SECONDS:
+        return
+    try:
+        with closing(connection.cursor()) as cursor:
+            cursor.execute("SELECT 1")
+        connection.rollback()
+    except Exception as error:
+        raise exc.DisconnectionError from error  # The pool opens another one.
+
+
+class PostgreSQLBackend(ServerBackend):
+    """A catalog in a PostgreSQL database schema."""
+
+    kind = "postgresql"
+    _table_query = text(
+        "SELECT 1 FROM pg_tables WHERE tablename = :name AND schemaname = coalesce(:schema, current_schema())"
+    )
+    conflicts = frozenset({"23505", "40001", "40P01", "55P03", "42P07"})
+
+    def _lock(self, connection: Connection) -> None:
+        connection.execute(text(f"SET LOCAL lock_timeout = {int(self.busy_timeout)}"))
+        name = connection.dialect.identifier_preparer.format_table(self.tables.snapshot)
+        connection.execute(text(f"LOCK TABLE {name} IN SHARE ROW EXCLUSIVE MODE"))
+
+    def _lock_for_creation(self, connection: Connection) -> None:
+        connection.execute(text("SELECT pg_advisory_xact_lock(hashtext('ducklake'))"))
+        self.make_schema(connection)
+
+    def _code(self, cause: BaseException) -> Any:
+        return getattr(cause, "sqlstate", None) or getattr(cause, "pgcode", None)
+
+
+class MySQLBackend(ServerBackend):
+    """A catalog in a MySQL or MariaDB database."""
+
+    kind = "mysql"
+    _table_query = text(
+        "SELECT 1 FROM information_schema.tables "
+        "WHERE table_name = :name AND table_schema = coalesce(:schema, database())"
+    )
+    transactional_ddl = False
+    conflicts = frozenset({1062, 1205, 1213, 1020, 3572, 1050})
+
+    def _lock(self, connection: Connection) -> None:
+        connection.execute(text(f"SET SESSION innodb_lock_wait_timeout = {max(1, self.busy_timeout // 1000)}"))
+        # One fixed row: waiters on "the last snapshot" would wake up with a row that is no longer the last.
+        metadata = self.tables.metadata
+        connection.execute(select(metadata.c.value).where(metadata.c.key == "version").with_for_update())
+
+    def _lock_for_creation(self, connection: Connection) -> None:
+        """CREATE TABLE would release it: the rows of the first snapshot collide instead."""
+
+    def _code(self, cause: BaseException) -> Any:
+        return cause.args[0] if cause.args else None
+
+
+def postgresql_driver() -> str:
+    """SQLAlchemy's name of a driver that is there; 1.4 does not know psycopg 3."""
+    known = ("psycopg2",) if sqlalchemy.__version__.startswith("1.") else ("psycopg", "psycopg2")
+    return f"postgresql+{next((driver for driver in known if find_spec(driver)), known[0])}"

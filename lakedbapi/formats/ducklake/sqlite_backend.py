@@ -1,0 +1,92 @@
+"""SQLite as the catalog database."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import sqlalchemy
+from sqlalchemy import event, text
+from sqlalchemy.engine import Connection, Engine
+from sqlalchemy.pool import NullPool, QueuePool
+
+from lakedbapi.formats.ducklake.backend import DEFAULT_BUSY_TIMEOUT, Backend, Failure, pooled_engine
+
+
+class SQLiteBackend(Backend):
+    """A catalog in a SQLite file. The journal mode stays as the file has it."""
+
+    kind = "sqlite"
+    _table_query = text("SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = :name AND :schema IS NULL")
+
+    def __init__(self, path: Path, *, busy_timeout: int = DEFAULT_BUSY_TIMEOUT, create: bool = False) -> None:
+        super().__init__(str(path), None, busy_timeout)
+        self.path = path
+        self._create = create
+
+    @property
+    def engine(self) -> Engine:
+        # A pooled connection to a file that was replaced meanwhile would go on reading the old one.
+        identity = _identity(self.path)
+        if identity is None:
+            return self._new_engine(poolclass=NullPool)
+        key = ("sqlite", str(self.path), self.busy_timeout, identity)
+        return pooled_engine(key, lambda: self._new_engine(poolclass=QueuePool, pool_size=8, max_overflow=-1))
+
+    def _new_engine(self, **pool: Any) -> Engine:
+        engine = sqlalchemy.create_engine("sqlite://", creator=self._connect, **pool)
+        event.listen(engine, "begin", _begin_sqlite)
+        return engine
+
+    def _connect(self) -> sqlite3.Connection:
+        mode = "rwc" if self._create else "rw" if os.access(self.path, os.W_OK) or not self.path.exists() else "ro"
+        return sqlite3.connect(
+            f"file:{quote(str(self.path))}?mode={mode}",
+            uri=True,
+            timeout=self.busy_timeout / 1000,
+            isolation_level=None,  # pysqlite would otherwise begin transactions by its own rules.
+            check_same_thread=False,
+            cached_statements=256,
+        )
+
+    @contextmanager
+    def _write_connection(self) -> Iterator[Connection]:
+        with self.engine.connect() as connection:
+            yield connection.execution_options(lake_begin="BEGIN IMMEDIATE")
+
+    def _lock(self, connection: Connection) -> None:
+        """BEGIN IMMEDIATE took it."""
+
+    def _lock_for_creation(self, connection: Connection) -> None:
+        """BEGIN IMMEDIATE took it."""
+
+    def classify(self, error: BaseException) -> Failure:
+        cause = getattr(error, "orig", error)
+        if isinstance(cause, sqlite3.IntegrityError):
+            return Failure.CONFLICT
+        if isinstance(cause, sqlite3.OperationalError):
+            code = getattr(cause, "sqlite_errorcode", _SQLITE_BUSY)
+            return Failure.CONFLICT if code & 0xFF in (_SQLITE_BUSY, _SQLITE_LOCKED) else Failure.OTHER
+        return Failure.OTHER
+
+
+# The sqlite3 module names these, and gives errors their codes, from Python 3.11 on.
+_SQLITE_BUSY = 5
+_SQLITE_LOCKED = 6
+
+
+def _begin_sqlite(connection: Connection) -> None:
+    connection.exec_driver_sql(connection.get_execution_options().get("lake_begin", "BEGIN"))
+
+
+def _identity(path: Path) -> tuple[int, int] | None:
+    try:
+        status = path.stat()
+    except OSError:
+        return None
+    return status.st_dev, status.st_ino
