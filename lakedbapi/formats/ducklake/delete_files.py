@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import functools
+import operator
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
-from lakedbapi.deletes import parquet
-from lakedbapi.errors import NotSupportedError
+from lakedbapi.deletes import parquet, puffin, roaring
+from lakedbapi.errors import DataError, NotSupportedError
 from lakedbapi.formats.ducklake.ids import uuid7
 from lakedbapi.model.delete_vector import DeleteVector
 from lakedbapi.storage.filesystem import Storage
+
+_TAG = "ducklake-snapshot-id"
 
 
 @dataclass(frozen=True)
@@ -78,8 +82,34 @@ def write_deletes(storage: Storage, directory: str, data_file: str, deletions: D
 
 
 def read_deletes(storage: Storage, path: str, format: str, begin_snapshot: int) -> Deletions:
-    """The content of a delete file; positions without an embedded snapshot id belong to `begin_snapshot`."""
+    """The content of a delete file; positions without a snapshot of their own belong to `begin_snapshot`."""
+    if format == "puffin":
+        blobs = puffin_blobs(storage.read_bytes(path), path, begin_snapshot)
+        versions = [Deletions.at(decode_vectors(blobs[snapshot], path), snapshot) for snapshot in sorted(blobs)]
+        return functools.reduce(operator.or_, versions, Deletions.of((), ()))
     if format != "parquet":
         raise NotSupportedError(f"delete file {path}: delete files of format {format!r} cannot be read or extended")
     positions, snapshots = parquet.read(storage, path)
     return Deletions(positions, np.full(len(positions), begin_snapshot, np.int64) if snapshots is None else snapshots)
+
+
+def puffin_blobs(data: bytes, path: str, begin_snapshot: int) -> Mapping[int, Sequence[bytes]]:
+    """The encoded vectors in a Puffin delete file by snapshot; those of a snapshot include all earlier ones.
+
+    The file is one bare vector, or a container of vectors that are tagged by snapshot, or all not: then their union
+    belongs to `begin_snapshot`.
+    """
+    if not puffin.is_container(data):
+        return {begin_snapshot: [data]}
+    blobs = [blob for blob in puffin.blobs(data, path) if blob.type == puffin.DELETION_VECTOR]
+    tagged = {int(blob.properties[_TAG]): [blob.content] for blob in blobs if _TAG in blob.properties}
+    if not tagged:
+        return {begin_snapshot: [blob.content for blob in blobs]}
+    if len(tagged) < len(blobs):
+        raise DataError(f"delete file {path}: its vectors contradict each other about the snapshots they belong to")
+    return tagged
+
+
+def decode_vectors(blobs: Sequence[bytes], path: str) -> DeleteVector:
+    """The union of encoded vectors."""
+    return functools.reduce(operator.or_, (roaring.decode(blob, path) for blob in blobs), DeleteVector())

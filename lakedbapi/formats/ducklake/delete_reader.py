@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import functools
-import operator
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
@@ -12,8 +10,9 @@ from typing import Any
 import numpy as np
 import pyarrow.compute as pc
 
-from lakedbapi.deletes import parquet, puffin, roaring
-from lakedbapi.errors import DataError, NotSupportedError
+from lakedbapi.deletes import parquet
+from lakedbapi.errors import NotSupportedError
+from lakedbapi.formats.ducklake.delete_files import decode_vectors, puffin_blobs
 from lakedbapi.model.delete_vector import DeleteVector
 from lakedbapi.model.scan import ROW_SNAPSHOT_FIELD
 from lakedbapi.storage.filesystem import Storage
@@ -76,23 +75,12 @@ def _read_parquet(storage: Storage, path: str, begin: int, snapshot: int) -> tup
 
 
 def _read_puffin(storage: Storage, path: str, begin: int, snapshot: int) -> tuple[DeleteVector, int]:
-    """As `_read_parquet`. The file is one bare vector, or a container of cumulative vectors tagged by snapshot."""
-    data = storage.read_bytes(path)
-    if not puffin.is_container(data):
-        return roaring.decode(data, path), begin
-    blobs = [blob for blob in puffin.blobs(data, path) if blob.type == puffin.DELETION_VECTOR]
-    tagged = {int(blob.properties[_SNAPSHOT_TAG]): blob for blob in blobs if _SNAPSHOT_TAG in blob.properties}
-    if not tagged:
-        vectors = [roaring.decode(blob.content, path) for blob in blobs]
-        return functools.reduce(operator.or_, vectors, DeleteVector()), begin
-    if len(tagged) < len(blobs):
-        raise DataError(f"delete file {path}: its vectors contradict each other about the snapshots they belong to")
-    seen = [tag for tag in tagged if tag <= snapshot]
-    vector = roaring.decode(tagged[max(seen)].content, path) if seen else DeleteVector()
-    return vector, max(tagged)
+    """As `_read_parquet`."""
+    blobs = puffin_blobs(storage.read_bytes(path), path, begin)
+    seen = [number for number in blobs if number <= snapshot]
+    return decode_vectors(blobs[max(seen)], path) if seen else DeleteVector(), max(blobs, default=begin)
 
 
-_SNAPSHOT_TAG = "ducklake-snapshot-id"
 _READERS: Mapping[str, Callable[[Storage, str, int, int], tuple[DeleteVector, int]]] = {
     "parquet": _read_parquet,
     "puffin": _read_puffin,

@@ -250,3 +250,21 @@ def test_nothing_staged_makes_no_snapshot(lake: Lake) -> None:
     assert lake.commit(Changes()).snapshot == before
     assert lake.commit(Changes(rows={1: RowChanges()})).snapshot == before
     assert len(lake.rows_of("snapshot")) == 1
+
+
+def test_deletes_go_on_from_a_deletion_vector_of_duckdb(lake: Lake, duckdb: Peer) -> None:
+    lake.create("t", column("i", "int32"), column("g", "varchar"))
+    lake.insert("t", *TWENTY)
+    duckdb.execute("CALL ducklake_set_option('lake', 'write_deletion_vectors', true)")
+    duckdb.execute("CALL ducklake_set_option('lake', 'data_inlining_row_limit', 0)")
+    duckdb.execute("DELETE FROM t WHERE i = 1")
+    assert lake.rows_of("delete_file")[0][7] == "puffin"
+    lake.pin()
+    lake.delete("t", {0: [2]})
+    assert [row[7] for row in lake.rows_of("delete_file")] == ["parquet"]
+    counts = [duckdb.value(f"SELECT count(*) FROM t AT (VERSION => {version})") for version in (2, 3, 4)]
+    assert counts == [20, 19, 18]
+    assert duckdb.rows("SELECT snapshot_id, i FROM ducklake_table_deletions('lake', 'main', 't', 3, 4)") == [
+        (3, 1),
+        (4, 2),
+    ]
