@@ -158,9 +158,12 @@ def test_alternating_writers_agree_with_a_dict(
 def _alternate(ours: Ours, theirs: Theirs, steps: list[tuple[bool, str, int, int]]) -> None:
     model = Model()
     history: dict[int, list[tuple[Any, ...]]] = {}
+    snapshot = rewritten = 0
     for ours_turn, kind, size, modulus in steps:
         if kind == "maintain":
-            theirs.execute(f"CALL {MAINTENANCE[size % len(MAINTENANCE)]}")
+            call = MAINTENANCE[size % len(MAINTENANCE)]
+            theirs.execute(f"CALL {call}")
+            rewritten = snapshot + 1 if "rewrite" in call else rewritten
         else:
             program: Program = ours if ours_turn else theirs
             for sql in model.apply(kind, size, modulus):
@@ -169,8 +172,10 @@ def _alternate(ours: Ours, theirs: Theirs, steps: list[tuple[bool, str, int, int
         for reader in (ours, theirs):
             assert reader.rows("SELECT * FROM t ORDER BY k") == expected, (reader.name, kind)
             assert reader.value("SELECT count(*) FROM t") == len(expected), (reader.name, kind)
-        history[theirs.value("SELECT max(snapshot_id) FROM ducklake_snapshots('lake')")] = expected
+        snapshot = theirs.value("SELECT max(snapshot_id) FROM ducklake_snapshots('lake')")
+        history[snapshot] = expected
     for snapshot, expected in history.items():
-        for reader in (ours, theirs):
+        # DuckDB reads snapshots from before a rewrite with the statistics that the rewrite narrowed.
+        for reader in (ours, theirs) if snapshot >= rewritten else (ours,):
             then = reader.rows(f"SELECT * FROM t AT (VERSION => {snapshot}) ORDER BY k")
             assert then == expected, (reader.name, snapshot)
