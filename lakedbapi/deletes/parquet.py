@@ -57,8 +57,8 @@ def encode(data_file_path: str, positions: Positions, snapshots: Positions | Non
 def read(storage: Storage, path: str) -> tuple[Positions, Positions | None]:
     """Positions in file order, and the snapshot that deleted each, if the file says so.
 
-    OperationalError when the file cannot be read, DataError when it is no delete file. The arrays are read-only: they are
-    shared through a cache, since the content behind a path never changes.
+    OperationalError when the file cannot be read, DataError when it is no delete file. The arrays are read-only: they
+    are shared through a cache, since the content behind a path never changes.
     """
     found = _cache.get(path)
     if found is None:
@@ -115,8 +115,8 @@ def _field(name: str, type: pa.DataType, field_id: int) -> pa.Field:
 
 def _corrupt(path: str, reason: str) -> DataError:
     return DataError(
-        f"Delete file {path!r} is not readable: {reason}. Without it nobody knows which rows of its data file are deleted;"
-        " restore it from a copy, or read a snapshot from before it was added."
+        f"Delete file {path!r} is not readable: {reason}. Without it nobody knows which rows of its data file are"
+        " deleted; restore it from a copy, or read a snapshot from before it was added."
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias, Union
 
 import pyarrow as pa
 
@@ -31,8 +31,8 @@ class View:
 
 @dataclass(frozen=True)
 class ScanRelation:
-    """A table. `extra` names columns that it has after its own: some of `PART`, `POSITION`, `ROW_ID`, `ROW_SNAPSHOT`, `FILENAME`,
-    each with the column name that it gets."""
+    """A table. `extra` names columns that it has after its own: some of `PART`, `POSITION`, `ROW_ID`, `ROW_SNAPSHOT`,
+    `FILENAME`, each with the column name that it gets."""
 
     scan: Scan
     extra: Mapping[str, str] = field(default_factory=dict)
@@ -49,7 +49,7 @@ ROW_SNAPSHOT = "row snapshot"
 FILENAME = "filename"
 """Path of the data file; NULL for rows in no file."""
 
-Relation = ScanRelation | View | pa.Table | pa.RecordBatchReader
+Relation: TypeAlias = Union[ScanRelation, View, pa.Table, pa.RecordBatchReader]
 """What a name in a query can stand for."""
 
 
@@ -93,7 +93,7 @@ class TableResult(Result):
 class Query:
     """One SELECT and everything that its names mean.
 
-    `parameters` are referenced in `sql` as `$name`; values are Python values, or Arrow scalars. Unused ones are ignored.
+    `parameters` are referenced in `sql` as `$name`; values are Python values or Arrow scalars; unused ones are ignored.
     `search_path` is the (catalog, schema) for unqualified names.
     """
 
@@ -138,7 +138,8 @@ class Engine(ABC):
     ) -> tuple[WrittenFile, ...]:
         """Write the rows of `source` as data files with the field ids of `schema`, streaming.
 
-        With `row_ids` the source's last column is `_lake_row_id`, embedded under `ROW_ID_FIELD`. On failure no file is left.
+        With `row_ids` the source's last column is `_lake_row_id`, embedded under `ROW_ID_FIELD`. On failure no file is
+        left.
         """
 
     @abstractmethod

@@ -38,7 +38,8 @@ _SCALARS: dict[str, pa.DataType] = {
     "variant": pa.string(),
     "geometry": pa.binary(),
 }
-"""Types without a lossless Arrow type are text in the engine's spelling: `uint128`, `timetz`, `uuid`, `json`, and `variant` as JSON.
+"""Types without a lossless Arrow type are text in the engine's spelling: `uint128`, `timetz`, `uuid`, `json`, and
+`variant` as JSON.
 
 `int128` is a decimal whose values may have 39 digits. `geometry` is WKB.
 """

@@ -38,7 +38,8 @@ def test_set_operations_are_those_of_sets(a: list[int], b: list[int]) -> None:
 def test_takes_positions_of_any_kind(values: object) -> None:
     vector = DeleteVector.of(values)  # type: ignore[arg-type]
     assert len(vector) == 2
-    assert 3 in vector and 2 not in vector
+    assert 3 in vector
+    assert 2 not in vector
 
 
 def test_mask_marks_deleted_rows() -> None:

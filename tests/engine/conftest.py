@@ -36,7 +36,9 @@ Ask = Callable[..., list[tuple[object, ...]]]
 def ask(engine: DuckDBEngine) -> Ask:
     """Rows of a query over the table `t`."""
 
-    def run(sql: str, scan: Scan | None = None, extra: dict[str, str] | None = None, **parameters: object) -> list[tuple[object, ...]]:
+    def run(
+        sql: str, scan: Scan | None = None, extra: dict[str, str] | None = None, **parameters: object
+    ) -> list[tuple[object, ...]]:
         relations = {} if scan is None else {T: ScanRelation(scan, extra or {})}
         return rows(engine.fetch(Query(sql, relations, parameters, ("lake", "main"))))
 
@@ -47,7 +49,9 @@ def rows(table: pa.Table) -> list[tuple[object, ...]]:
     return list(zip(*(column.to_pylist() for column in table.columns), strict=True))
 
 
-def write(engine: DuckDBEngine, directory: str, sql: str, schema: Schema = SCHEMA, **options: object) -> tuple[WrittenFile, ...]:
+def write(
+    engine: DuckDBEngine, directory: str, sql: str, schema: Schema = SCHEMA, **options: object
+) -> tuple[WrittenFile, ...]:
     return engine.write(Query(sql), schema, WriteOptions(directory, **options))  # type: ignore[arg-type]
 
 

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -13,9 +14,10 @@ from hypothesis import strategies as st
 from lakedbapi.engine.base import PART, POSITION, ROW_ID, Query, ScanRelation
 from lakedbapi.engine.duckdb import DuckDBEngine, deletions
 from lakedbapi.model.changes import WrittenFile
-from lakedbapi.model.scan import Scan
+from lakedbapi.model.delete_vector import DeleteVector
+from lakedbapi.model.scan import RowGroup, Scan
 
-from .conftest import SCHEMA, T, Ask, group, rows, write
+from .conftest import SCHEMA, Ask, T, group, rows, write
 
 METHODS = ["chosen", "join", "mask", "blocks"]
 FILES, ROWS = 3, 6_000
@@ -44,9 +46,7 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[DuckDBEngi
     written = [
         file
         for number in range(FILES)
-        for file in write(
-            engine, directory, sql.format(start=number * ROWS, count=ROWS), row_group_size=2048
-        )
+        for file in write(engine, directory, sql.format(start=number * ROWS, count=ROWS), row_group_size=2048)
     ]
     yield engine, written
     engine.close()
@@ -106,25 +106,16 @@ def test_a_count_reads_no_column_and_is_exact(files: tuple[DuckDBEngine, list[Wr
 
 
 def test_dense_deletes_get_masks_and_sparse_ones_a_join() -> None:
-    from lakedbapi.model.delete_vector import DeleteVector
-
     vectors = [None, DeleteVector.of([1]), DeleteVector.of(np.arange(0, 1_000_000, 50))]
     chosen = deletions.methods(vectors, np.full(3, 1_000_000))
     assert chosen.tolist() == ["none", "join", "mask"]
 
 
 def test_a_few_deletes_in_all_are_joined_even_where_they_are_dense() -> None:
-    from lakedbapi.model.delete_vector import DeleteVector
-
     assert deletions.methods([DeleteVector.of(range(900))], np.array([1_000])).tolist() == ["join"]
 
 
 def test_row_groups_in_memory_lose_their_deleted_rows(ask: Ask) -> None:
-    import pyarrow as pa
-
-    from lakedbapi.model.delete_vector import DeleteVector
-    from lakedbapi.model.scan import RowGroup
-
     held = pa.table({"id": [1, 2, 3], "name": ["a", "b", "c"]})
     scan = Scan(SCHEMA, (), (RowGroup("staged:0", held, pa.array([7, 8, None]), None, DeleteVector.of([1])),))
     extra = {POSITION: "pos", ROW_ID: "row_id"}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from lakedbapi.engine.base import FILENAME, PART, ROW_ID, ROW_SNAPSHOT
+from lakedbapi.engine.base import FILENAME, PART, ROW_ID, ROW_SNAPSHOT, Query, WriteOptions
 from lakedbapi.engine.duckdb import DuckDBEngine
 from lakedbapi.errors import NotSupportedError
 from lakedbapi.model.scan import NAME, POSITION, FileGroup, Scan
@@ -58,7 +58,9 @@ def test_types_are_widened(engine: DuckDBEngine, directory: str, ask: Ask) -> No
     narrow = Schema((Field("i", Scalar("int8"), 1), Field("f", Scalar("float32"), 2), Field("d", Decimal(4, 1), 3)))
     wide = Schema((Field("i", BIG, 1), Field("f", Scalar("float64"), 2), Field("d", Decimal(12, 3), 3)))
     files = write(engine, directory, "select 100, 1.5, 2.5", narrow)
-    found = ask("select typeof(i), typeof(f), typeof(d), i, f, d::varchar from t where i > 99", Scan(wide, (group(files),)))
+    found = ask(
+        "select typeof(i), typeof(f), typeof(d), i, f, d::varchar from t where i > 99", Scan(wide, (group(files),))
+    )
     assert found == [("BIGINT", "DOUBLE", "DECIMAL(12,3)", 100, 1.5, "2.500")]
 
 
@@ -88,8 +90,6 @@ def test_row_ids_and_snapshots(engine: DuckDBEngine, directory: str, ask: Ask) -
 
 
 def test_embedded_row_ids_win(engine: DuckDBEngine, directory: str, ask: Ask) -> None:
-    from lakedbapi.engine.base import Query, WriteOptions
-
     rows = Query("select 1, 'a', 100 union all select 2, 'b', NULL")
     files = engine.write(rows, SCHEMA, WriteOptions(directory), row_ids=True)
     assert files[0].has_row_ids
@@ -104,14 +104,20 @@ def test_embedded_snapshots_filter_rows(engine: DuckDBEngine, directory: str, as
 
 
 def test_constants_stand_in_for_partition_columns(engine: DuckDBEngine, directory: str, ask: Ask) -> None:
-    files = [*write(engine, directory, "select 1, 'x'"), *write(engine, directory, "select 2, 'x'"), *write(engine, directory, "select 3, 'x'")]
+    files = [
+        *write(engine, directory, "select 1, 'x'"),
+        *write(engine, directory, "select 2, 'x'"),
+        *write(engine, directory, "select 3, 'x'"),
+    ]
     constants = pa.table({"2": pa.array(["a", None, "it's"])})
     scan = Scan(SCHEMA, (group(files, constants=constants),))
     assert ask("select id, name from t order by id", scan) == [(1, "a"), (2, None), (3, "it's")]
     assert ask("select id from t where name = 'a'", scan) == [(1,)]
 
 
-def test_many_files_with_different_constants(engine: DuckDBEngine, directory: str, ask: Ask, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_many_files_with_different_constants(
+    engine: DuckDBEngine, directory: str, ask: Ask, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("lakedbapi.engine.duckdb.perfile.MAX_LEAVES", 2)
     files = [file for n in range(4) for file in write(engine, directory, f"select {n}, 'x'")]
     constants = pa.table({"2": pa.array(["a", None, "c", "d"])})
@@ -142,7 +148,9 @@ def test_more_paths_than_fit_into_the_text(engine: DuckDBEngine, directory: str,
 def test_an_empty_scan_has_the_right_types(ask: Ask) -> None:
     empty = Schema((Field("d", Decimal(9, 2), 1), Field("l", List(Field("element", INT, 3)), 2)))
     assert ask("select count(*), any_value(typeof(d)) from t", Scan(empty)) == [(0, None)]
-    assert ask("select typeof(d), typeof(l) from (select 1) left join t on true", Scan(empty)) == [("DECIMAL(9,2)", "INTEGER[]")]
+    assert ask("select typeof(d), typeof(l) from (select 1) left join t on true", Scan(empty)) == [
+        ("DECIMAL(9,2)", "INTEGER[]")
+    ]
 
 
 def test_encrypted_files_are_refused(engine: DuckDBEngine, directory: str, ask: Ask) -> None:
@@ -169,13 +177,19 @@ OLD_ROWS = """
 """
 
 
-def test_fields_of_structs_are_renamed_added_dropped_and_widened(engine: DuckDBEngine, directory: str, ask: Ask) -> None:
+def test_fields_of_structs_are_renamed_added_dropped_and_widened(
+    engine: DuckDBEngine, directory: str, ask: Ask
+) -> None:
     new = Schema(
         (
             Field(
                 "s",
                 struct(
-                    Field("b", struct(Field("x", TEXT, 5), Field("n", INT, 20, initial_default="9"), Field("w", BIG, 4)), 3),
+                    Field(
+                        "b",
+                        struct(Field("x", TEXT, 5), Field("n", INT, 20, initial_default="9"), Field("w", BIG, 4)),
+                        3,
+                    ),
                     Field("c", TEXT, 21),
                 ),
                 1,
@@ -195,7 +209,10 @@ def test_fields_of_structs_are_renamed_added_dropped_and_widened(engine: DuckDBE
 def test_files_of_different_nested_shapes_in_one_group(engine: DuckDBEngine, directory: str, ask: Ask) -> None:
     old = Schema((Field("s", struct(Field("a", INT, 2)), 1),))
     new = Schema((Field("s", struct(Field("b", BIG, 2), Field("a", TEXT, 3)), 1),))
-    files = [*write(engine, directory, "select {'a': 1}", old), *write(engine, directory, "select {'b': 2, 'a': 'x'}", new)]
+    files = [
+        *write(engine, directory, "select {'a': 1}", old),
+        *write(engine, directory, "select {'b': 2, 'a': 'x'}", new),
+    ]
     found = ask("select s, p from t order by s.b", Scan(new, (group(files),)), {PART: "p"})
     assert found == [({"b": 1, "a": None}, 0), ({"b": 2, "a": "x"}, 1)]
 

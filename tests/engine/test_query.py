@@ -14,12 +14,14 @@ import pyarrow.parquet as pq
 import pytest
 
 from lakedbapi import errors
-from lakedbapi.engine.base import Query, RelationName, ScanRelation, View
+from lakedbapi.engine.base import Query, RelationName, ScanRelation, View, WriteOptions
 from lakedbapi.engine.duckdb import DuckDBEngine, pool
+from lakedbapi.model.arrow import arrow_schema
 from lakedbapi.model.scan import RowGroup, Scan
+from lakedbapi.model.sql_types import sql_type
 from lakedbapi.model.types import Field, Scalar, Schema
 
-from .conftest import SCHEMA, T, Ask, group, rows, write
+from .conftest import SCHEMA, Ask, T, group, rows, write
 
 LAKE = ("lake", "main")
 ENDLESS = "select count(*) from range(1000000000) a, range(1000000) b where a.range % 7 = b.range % 11"
@@ -154,7 +156,9 @@ def test_results_of_one_engine_stream_side_by_side(engine: DuckDBEngine) -> None
 
 def test_a_running_stream_survives_new_definitions(engine: DuckDBEngine, directory: str) -> None:
     files = write(engine, directory, "select i, 'old' from range(2000000) r(i)")
-    stream = engine.query(Query("select * from t", {T: ScanRelation(Scan(SCHEMA, (group(files, {0: [1]}),)))}, {}, LAKE)).reader()
+    stream = engine.query(
+        Query("select * from t", {T: ScanRelation(Scan(SCHEMA, (group(files, {0: [1]}),)))}, {}, LAKE)
+    ).reader()
     count = stream.read_next_batch().num_rows
     for relations in ({T: table(a=["new"])}, {}):
         engine.fetch(Query("select 1", relations, {}, LAKE))
@@ -307,7 +311,9 @@ def test_python_variables_are_no_tables(engine: DuckDBEngine) -> None:
     assert secret.num_rows == 1
 
 
-def test_links_out_of_the_data_path_are_not_followed(engine: DuckDBEngine, directory: str, tmp_path: Path, ask: Ask) -> None:
+def test_links_out_of_the_data_path_are_not_followed(
+    engine: DuckDBEngine, directory: str, tmp_path: Path, ask: Ask
+) -> None:
     (file,) = write(engine, directory, "select 1, 'a'")
     outside = tmp_path / "outside.parquet"
     pq.write_table(pa.table({"id": [42]}), outside)
@@ -384,30 +390,38 @@ def test_errors_have_the_classes_of_pep_249(engine: DuckDBEngine, sql: str, kind
         engine.fetch(Query(sql))
 
 
-ALL = [
-    ("boolean", [True, None]), ("int8", [1, None]), ("int128", [2**126, None]), ("uint64", [2**64 - 1, None]),
-    ("uint128", [str(2**128 - 1), None]), ("float32", [1.5, None]), ("date", ["2020-01-02", None]), ("time", ["10:00:00.5", None]),
-    ("timetz", ["10:00:00+02", None]), ("timestamp", ["2020-01-02 03:04:05.5", None]), ("timestamp_s", ["2020-01-02 03:04:05", None]),
-    ("timestamp_ms", ["2020-01-02 03:04:05.5", None]), ("timestamp_ns", ["2020-01-02 03:04:05.123456789", None]),
-    ("timestamptz", ["2020-01-02 03:04:05+00", None]), ("interval", ["1 year 2 days", None]), ("varchar", ["a\0b 🦆", None]),
-    ("json", ['{"a":[1]}', None]), ("blob", [b"\0\xff", None]), ("uuid", ["f79c3e09-677c-4bbd-a479-3f349cb785e7", None]),
-]  # fmt: skip
+ALL: list[tuple[str, object]] = [
+    ("boolean", True),
+    ("int8", 1),
+    ("int128", 2**126),
+    ("uint64", 2**64 - 1),
+    ("uint128", 2**128 - 1),
+    ("float32", 1.5),
+    ("date", "2020-01-02"),
+    ("time", "10:00:00.5"),
+    ("timetz", "10:00:00+02"),
+    ("timestamp", "2020-01-02 03:04:05.5"),
+    ("timestamp_s", "2020-01-02 03:04:05"),
+    ("timestamp_ms", "2020-01-02 03:04:05.5"),
+    ("timestamp_ns", "2020-01-02 03:04:05.123456"),
+    ("timestamptz", "2020-01-02 03:04:05+00"),
+    ("interval", "1 year 2 days"),
+    ("varchar", "a\0b 🦆"),
+    ("json", '{"a":[1]}'),
+    ("blob", b"\0\xff"),
+    ("uuid", "f79c3e09-677c-4bbd-a479-3f349cb785e7"),
+]
 
 
-@pytest.mark.parametrize(("name", "values"), ALL, ids=[name for name, _ in ALL])
+@pytest.mark.parametrize(("name", "value"), ALL, ids=[name for name, _ in ALL])
 def test_every_type_survives_memory_and_files(
-    engine: DuckDBEngine, directory: str, ask: Ask, name: str, values: list[object]
+    engine: DuckDBEngine, directory: str, ask: Ask, name: str, value: object
 ) -> None:
-    """Rows held in Arrow read the same as those in a file, but that Parquet keeps UTC times and 128-bit integers as doubles."""
-    from lakedbapi.engine.base import WriteOptions
-    from lakedbapi.model.arrow import arrow_schema
-    from lakedbapi.model.sql_types import sql_type
-
+    """But that Parquet keeps times in UTC, and 128-bit integers as doubles."""
     schema = Schema((Field("v", Scalar(name), 1),))
-    cast = f"select cast(v as {sql_type(Scalar(name))}) as v from lake.main.raw"
-    raw = RelationName("lake", "main", "raw")
-    held = engine.fetch(Query(cast, {raw: pa.table({"v": [str(v) if isinstance(v, int) else v for v in values]})}))
-    held = held.cast(arrow_schema(schema))
+    raw = pa.table({"v": [str(value) if isinstance(value, int) else value, None]})
+    cast = f"select cast(v as {sql_type(Scalar(name))}) as v from t"
+    held = engine.fetch(Query(cast, {T: raw}, {}, LAKE)).cast(arrow_schema(schema))
     in_memory = ask("select v, typeof(v) from t", Scan(schema, (), (RowGroup("staged:0", held),)))
     assert [row[0] for row in in_memory] == held.column("v").to_pylist()
     files = engine.write(held, schema, WriteOptions(directory))

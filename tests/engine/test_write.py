@@ -52,7 +52,9 @@ def test_columns_have_their_field_ids_at_every_level(engine: DuckDBEngine, direc
 
 def test_statistics_are_those_of_the_leaves(engine: DuckDBEngine, directory: str) -> None:
     schema = Schema((Field("i", INT, 1), Field("s", Struct((Field("d", Scalar("float64"), 3),)), 2)))
-    (file,) = write(engine, directory, "select if(i = 0, null, i), {'d': if(i = 1, 'nan'::double, i)} from range(4) r(i)", schema)
+    (file,) = write(
+        engine, directory, "select if(i = 0, null, i), {'d': if(i = 1, 'nan'::double, i)} from range(4) r(i)", schema
+    )
     assert set(file.stats) == {1, 3}
     stats = file.stats[1]
     assert (stats.lower, stats.upper, stats.null_count, stats.value_count) == ("1", "3", 1, 3)
@@ -95,7 +97,9 @@ def test_no_rows_in_memory_make_no_file(engine: DuckDBEngine, directory: str) ->
 def test_a_failed_write_leaves_no_file(engine: DuckDBEngine, directory: str, options: dict[str, object]) -> None:
     kept = write(engine, directory, "select 1, 'a'")
     with pytest.raises(errors.DataError, match="boo"):
-        write(engine, directory, "select i, if(i = 499999, error('boo'), 'x' || i % 3) from range(500000) r(i)", **options)
+        write(
+            engine, directory, "select i, if(i = 499999, error('boo'), 'x' || i % 3) from range(500000) r(i)", **options
+        )
     assert [str(path) for path in Path(directory).rglob("*.parquet")] == [kept[0].path]
 
 
@@ -105,12 +109,16 @@ def test_a_value_that_does_not_fit_is_a_data_error(engine: DuckDBEngine, directo
 
 
 def test_parameters_in_a_source_query(engine: DuckDBEngine, directory: str) -> None:
-    (file,) = engine.write(Query("select $1, $2", parameters={"1": 5, "2": "a", "3": 0}), SCHEMA, WriteOptions(directory))
+    (file,) = engine.write(
+        Query("select $1, $2", parameters={"1": 5, "2": "a", "3": 0}), SCHEMA, WriteOptions(directory)
+    )
     assert pq.read_table(file.path).to_pylist() == [{"id": 5, "name": "a"}]
 
 
 def test_files_roll_at_the_target_size(engine: DuckDBEngine, directory: str) -> None:
-    files = write(engine, directory, "select i, repeat('x', 20) || hash(i) from range(500000) r(i)", target_file_size=2_000_000)
+    files = write(
+        engine, directory, "select i, repeat('x', 20) || hash(i) from range(500000) r(i)", target_file_size=2_000_000
+    )
     assert len(files) > 2
     assert sum(file.record_count for file in files) == 500_000
     assert all(Path(file.path).stat().st_size == file.file_size_bytes for file in files)
@@ -154,7 +162,11 @@ def test_partition_values_are_catalog_text(engine: DuckDBEngine, directory: str)
 @pytest.mark.parametrize(
     ("fields", "values", "folder"),
     [
-        ([(3, "year"), (3, "month"), (3, "day"), (3, "hour")], ("2020", "2", "3", "4"), "year=2020/month=2/day=3/hour=4"),
+        (
+            [(3, "year"), (3, "month"), (3, "day"), (3, "hour")],
+            ("2020", "2", "3", "4"),
+            "year=2020/month=2/day=3/hour=4",
+        ),
         ([(3, "epoch_year"), (3, "epoch_month")], ("50", "601"), "epoch_year=50/epoch_month=601"),
         ([(3, "epoch_day"), (3, "epoch_hour")], ("18295", "439084"), "epoch_day=18295/epoch_hour=439084"),
         ([(1, "bucket(8)"), (2, "bucket(4)")], None, r"bucket=\d/bucket_kind=\d"),
@@ -173,7 +185,9 @@ def test_transforms(
 
 
 def test_flat_layout(engine: DuckDBEngine, directory: str) -> None:
-    files = write(engine, directory, "select i, 'a' from range(3) r(i)", partitioning=spec((1, "identity")), hive_layout=False)
+    files = write(
+        engine, directory, "select i, 'a' from range(3) r(i)", partitioning=spec((1, "identity")), hive_layout=False
+    )
     assert {str(Path(file.path).parent) + "/" for file in files} == {directory}
     assert sorted(file.partition_values for file in files) == [("0",), ("1",), ("2",)]
 

@@ -24,15 +24,15 @@ def buckets(values: pa.Array, count: int) -> pa.Array:
 def murmur3(values: pa.Array) -> Hashes:
     """The hash of each value; that of a NULL means nothing.
 
-    Integers, booleans, dates (days), timestamps (microseconds) and decimals (unscaled) are hashed as 8-byte integers, floats
-    as the bits of the double, text and binary as their bytes.
+    Integers, booleans, dates (days), timestamps (microseconds) and decimals (unscaled) are hashed as 8-byte integers,
+    floats as the bits of the double, text and binary as their bytes.
     """
     type = values.type
     if pa.types.is_string(type) or pa.types.is_binary(type):
         return _hash_bytes(values)
     if pa.types.is_floating(type):
-        doubles = _numpy(values.cast(pa.float64()), 0.0) + 0.0  # -0.0 becomes 0.0
-        return _hash_int64(doubles.view(np.int64))
+        doubles: npt.NDArray[np.float64] = values.cast(pa.float64()).fill_null(0.0).to_numpy(zero_copy_only=False)
+        return _hash_int64((doubles + 0.0).view(np.int64))  # -0.0 becomes 0.0
     if pa.types.is_decimal(type):
         return _hash_int64(_unscaled(values))
     if pa.types.is_date(type):
@@ -43,23 +43,19 @@ def murmur3(values: pa.Array) -> Hashes:
         raise NotSupportedError(
             f"Partitioning by bucket is not defined for the type {type}. Use another column or transform."
         )
-    return _hash_int64(_numpy(values.cast(pa.int64(), safe=False), 0))
+    return _hash_int64(values.cast(pa.int64(), safe=False).fill_null(0).to_numpy(zero_copy_only=False))
 
 
-def _numpy(values: pa.Array, null: object) -> npt.NDArray[np.generic]:
-    return values.fill_null(null).to_numpy(zero_copy_only=False)
-
-
-def _unscaled(values: pa.Array) -> npt.NDArray[np.generic]:
+def _unscaled(values: pa.Array) -> npt.NDArray[np.int64]:
     """14.20 -> 1420."""
     if values.type.precision > 18:
         raise NotSupportedError(f"Partitioning by bucket is not defined for {values.type}, only up to 18 digits.")
     words = np.frombuffer(values.buffers()[1], dtype=np.int64)[::2]
-    unscaled: npt.NDArray[np.generic] = words[values.offset : values.offset + len(values)]
+    unscaled: npt.NDArray[np.int64] = words[values.offset : values.offset + len(values)]
     return unscaled
 
 
-def _hash_int64(numbers: npt.NDArray[np.generic]) -> Hashes:
+def _hash_int64(numbers: npt.NDArray[np.int64]) -> Hashes:
     words = np.ascontiguousarray(numbers).view(np.uint32).reshape(-1, 2)
     hashes = np.zeros(len(words), dtype=np.uint32)
     for word in (words[:, 0], words[:, 1]):
@@ -97,15 +93,18 @@ def _words(data: npt.NDArray[np.uint8], at: npt.NDArray[np.int64], width: int) -
 
 def _mix_block(hashes: Hashes, words: Hashes) -> Hashes:
     mixed = _rotate(hashes ^ _scramble(words), 13)
-    return (mixed * np.uint32(5) + np.uint32(0xE6546B64)).astype(np.uint32)
+    result: Hashes = mixed * np.uint32(5) + np.uint32(0xE6546B64)
+    return result
 
 
 def _scramble(words: Hashes) -> Hashes:
-    return (_rotate(words * _C1, 15) * _C2).astype(np.uint32)
+    result: Hashes = _rotate(words * _C1, 15) * _C2
+    return result
 
 
 def _rotate(words: Hashes, bits: int) -> Hashes:
-    return (words << np.uint32(bits)) | (words >> np.uint32(32 - bits))
+    result: Hashes = (words << np.uint32(bits)) | (words >> np.uint32(32 - bits))
+    return result
 
 
 def _finish(hashes: Hashes, length: Hashes | np.uint32) -> Hashes:

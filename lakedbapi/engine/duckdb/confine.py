@@ -24,5 +24,6 @@ def check(paths: Iterable[str], directories: Sequence[str]) -> None:
         resolved = os.path.realpath(path) if os.path.islink(path) else f"{real[directory]}/{name}"
         if not resolved.startswith(tuple(directories)):
             raise ProgrammingError(
-                f"The path {path!r} leads out of the data path, to {resolved!r}. Attach with a data path that includes it, or remove the link."
+                f"The path {path!r} leads out of the data path, to {resolved!r}. Attach with a data path that includes"
+                " it, or remove the link."
             )

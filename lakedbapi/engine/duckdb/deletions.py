@@ -1,7 +1,7 @@
 """How deleted rows are left out of a scan. docs/engine.md has the measurements behind the numbers here.
 
-An anti join with the positions costs little when there are few of them, and grows with their number. A bit mask for each file
-costs the same however many rows are deleted. Files without deletes pay for neither.
+An anti join with the positions costs little when there are few of them, and grows with their number. A bit mask for
+each file costs the same however many rows are deleted. Files without deletes pay for neither.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from lakedbapi.engine.duckdb.resources import Resources
 from lakedbapi.model.delete_vector import DeleteVector
 
 MASK_TOTAL = 10_000
-"""Deleted positions of a scan from which on masks are considered: here the anti join costs as much as the masks do (10 ns a row)."""
+"""Deleted positions of a scan from which on masks are considered: here a join costs as much as masks (10 ns a row)."""
 MASK_DENSITY = 0.001
 """Share of a file's rows that are deleted from which on it gets a mask, rather than more positions for the join."""
 MASK_POSITIONS = 500
 """Deleted positions of a file below which a mask is not worth its planning (0.3 ms)."""
 BLOCK_ROWS = 1 << 20
-"""Rows of a mask at most. DuckDB copies a constant for each vector of 2048 rows: 128 KB cost 3 ns a row, 1 MB cost 30; but to find the
-block costs about 3 ns a row and level too."""
+"""Rows of a mask at most. DuckDB copies a constant for each vector of 2048 rows, which costs 3 ns a row for 128 KB and
+30 for 1 MB; but to find the right block costs 2 ns a row and level too."""
 
 NONE, JOIN, MASK = "none", "join", "mask"
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import duckdb
 import pyarrow as pa
@@ -29,26 +30,32 @@ def run(cursor: duckdb.DuckDBPyConnection, sql: str) -> None:
 def stream(cursor: duckdb.DuckDBPyConnection, sql: str, parameters: Mapping[str, object]) -> Stream:
     """Start one statement on a cursor that runs nothing else; its rows are produced as they are read.
 
-    DuckDB 2 only streams relations: a DB-API result is computed in whole first. DuckDB 1 does the opposite when there are parameters.
+    DuckDB 2 only streams relations: a DB-API result is computed in whole first. DuckDB 1 does the opposite when there
+    are parameters.
     """
     if MAJOR >= 2:
         relation = cursor.sql(sql, params=dict(parameters)) if parameters else cursor.sql(sql)
         names, types = tuple(relation.columns), tuple(_type_text(t) for t in relation.types)
         return Stream(names, types, relation.to_arrow_reader(BATCH_ROWS))
-    cursor.execute(sql, dict(parameters)) if parameters else cursor.execute(sql)
+    _execute(cursor, sql, parameters)
     description = cursor.description or []
-    return Stream(
-        tuple(d[0] for d in description),
-        tuple(_type_text(d[1]) for d in description),
-        cursor.fetch_record_batch(BATCH_ROWS),
-    )
+    names, types = tuple(d[0] for d in description), tuple(_type_text(d[1]) for d in description)
+    version_1: Any = cursor
+    return Stream(names, types, version_1.fetch_record_batch(BATCH_ROWS))
 
 
 def rows(cursor: duckdb.DuckDBPyConnection, sql: str, parameters: Mapping[str, object]) -> list[dict[str, object]]:
     """Run a statement that returns a few rows."""
-    cursor.execute(sql, dict(parameters)) if parameters else cursor.execute(sql)
+    _execute(cursor, sql, parameters)
     names = [d[0] for d in cursor.description or []]
     return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
+
+
+def _execute(cursor: duckdb.DuckDBPyConnection, sql: str, parameters: Mapping[str, object]) -> None:
+    if parameters:
+        cursor.execute(sql, dict(parameters))
+    else:
+        cursor.execute(sql)
 
 
 def _type_text(type: object) -> str:

@@ -109,8 +109,8 @@ def _shaped(kind: type[errors.DatabaseError], message: str, *, file: bool = Fals
     found = _PATH.search(message) if file else None
     if found and _MISSING.search(message):
         return errors.OperationalError(
-            f"Data file {found.group(1)!r} cannot be opened: {message}. The catalog lists it, so something else than this"
-            " catalog removed or moved it. Restore it, or read a snapshot that does not need it."
+            f"Data file {found.group(1)!r} cannot be opened: {message}. The catalog lists it, so something else than"
+            " this catalog removed or moved it. Restore it, or read a snapshot that does not need it."
         )
     if found and _CORRUPT.search(message):
         return errors.DataError(

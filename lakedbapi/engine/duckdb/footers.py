@@ -54,8 +54,8 @@ def _load(paths: Sequence[str], resources: Resources) -> None:
     listed = resources.paths(pa.array(paths))
     elements = driver.rows(
         resources.cursor,
-        "SELECT file_name, name, field_id, coalesce(num_children, 0) AS num_children, coalesce(converted_type, '') AS kind"
-        f" FROM parquet_schema({listed})",
+        "SELECT file_name, name, field_id, coalesce(num_children, 0) AS num_children,"
+        f" coalesce(converted_type, '') AS kind FROM parquet_schema({listed})",
         {},
     )
     by_file: dict[str, list[dict[str, object]]] = {}

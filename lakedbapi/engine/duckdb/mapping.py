@@ -27,7 +27,7 @@ class Mapped:
 
 
 def needs_footers(schema: Schema, group: FileGroup) -> bool:
-    """Whether the files' own schemas matter: `read_parquet` finds top-level columns by itself, but not fields of structs by id."""
+    """Whether the files' own schemas matter: `read_parquet` finds columns by id itself, but not fields of structs."""
     return group.match == POSITION or any(_has_struct(f.type) for f in schema.fields)
 
 
@@ -46,7 +46,7 @@ def _locate(field: Field, group: FileGroup, schema: FileSchema | None) -> tuple[
     if schema is None:
         return None, ""
     if group.match == POSITION:
-        # Files that are read by position were written with the columns of the table in order, which are numbered from 1.
+        # Files that are read by position have the columns of the table in order, which are numbered from 1.
         index = field.id - 1
         return (schema.columns[index], schema.types[index]) if index < len(schema.columns) else (None, "")
     node = _finder(group)(field, schema.columns)

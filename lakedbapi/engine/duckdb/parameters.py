@@ -29,8 +29,8 @@ def bind(sql: str, values: Mapping[str, object]) -> dict[str, object]:
     missing = [name for name in names if name.lower() not in given]
     if missing:
         raise ProgrammingError(
-            f"No value was given for the parameter{'s' if len(missing) > 1 else ''} {', '.join('$' + n for n in missing)}."
-            f" The statement uses {len(names)}, {len(values)} were passed."
+            f"No value was given for {', '.join('$' + name for name in missing)}: the statement uses {len(names)}"
+            f" parameters, {len(values)} were passed. Pass a value for each."
         )
     return {name: to_duckdb(given[name.lower()], f"${name}") for name in names}
 

@@ -14,7 +14,7 @@ from lakedbapi.model.catalog import PartitionField, PartitionSpec
 from lakedbapi.model.sql_types import quote_identifier
 from lakedbapi.model.types import Field, Schema
 
-# Plain parts are those of the calendar; the epoch ones count units since 1970-01-01, as Iceberg does. Sessions run in UTC.
+# Plain parts are those of the calendar, in UTC like all sessions; the epoch ones count units since 1970-01-01.
 _SQL = {
     "identity": "{0}",
     "year": "year({0})",
@@ -68,8 +68,8 @@ def _key(name: str, transform: str, column: Field) -> Key:
         return Key(name, column, None, int(bucket.group(1)))
     if transform not in _SQL:
         raise NotSupportedError(
-            f"The table is partitioned by {transform} of {column.name!r}, which cannot be written. Partition it by identity,"
-            " year, month, day, hour or bucket(N)."
+            f"The table is partitioned by {transform} of {column.name!r}, which cannot be written. Partition it by"
+            " identity, year, month, day, hour or bucket(N)."
         )
     return Key(name, column, _SQL[transform].format(quote_identifier(column.name)))
 

@@ -26,7 +26,8 @@ _lock = threading.Lock()
 class Instance:
     """One in-memory DuckDB with nothing in it but views.
 
-    `confined` are the real directories that local paths must be in, where DuckDB does not see to it. `defined` holds the view text by name; `lock` guards definitions and the start of a statement.
+    `confined` are the real directories that local paths must be in, where DuckDB does not see to it. `defined` holds
+    the view text by name; `lock` guards definitions and the start of a statement.
     """
 
     key: object

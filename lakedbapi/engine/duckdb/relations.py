@@ -15,9 +15,7 @@ from lakedbapi.engine.duckdb.scan import scan_sql
 from lakedbapi.model.sql_types import quote_identifier
 
 
-def define(
-    instance: Instance, cursor: duckdb.DuckDBPyConnection, relations: Mapping[RelationName, Relation]
-) -> None:
+def define(instance: Instance, cursor: duckdb.DuckDBPyConnection, relations: Mapping[RelationName, Relation]) -> None:
     """Make `relations` the only views of the instance, and register what they refer to on `cursor`.
 
     To be called under `instance.lock`.

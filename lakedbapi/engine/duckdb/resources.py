@@ -1,4 +1,4 @@
-"""Data that views refer to: Arrow tables and variables on the cursor of one statement, under names that nothing else has."""
+"""Data that views refer to: Arrow tables and variables on the cursor of one statement, under unique names."""
 
 from __future__ import annotations
 
@@ -55,9 +55,7 @@ class Resources:
         for start in range(0, len(values), per_list):
             end = min(start + per_list, len(values))
             name = f"{source}_{start}"
-            driver.run(
-                self.cursor,
-                f"SET VARIABLE {name} = (SELECT list(CAST(v AS {type}) ORDER BY n) FROM {source} WHERE n >= {start} AND n < {end})",
-            )
+            some = f"SELECT list(CAST(v AS {type}) ORDER BY n) FROM {source} WHERE n >= {start} AND n < {end}"
+            driver.run(self.cursor, f"SET VARIABLE {name} = ({some})")
             result += [f"getvariable('{name}')[{i + 1}]" for i in range(end - start)]
         return result

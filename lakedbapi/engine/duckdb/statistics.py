@@ -38,7 +38,9 @@ def written_file(
 ) -> WrittenFile:
     """`record` is a row of COPY … RETURN_STATS by column name."""
     count, size, footer = record["count"], record["file_size_bytes"], record["footer_size_bytes"]
-    assert isinstance(count, int) and isinstance(size, int) and isinstance(footer, int)
+    assert isinstance(count, int)
+    assert isinstance(size, int)
+    assert isinstance(footer, int)
     statistics = record["column_statistics"]
     assert isinstance(statistics, dict)
     top_level = {path for path in leaves if '"."' not in path}

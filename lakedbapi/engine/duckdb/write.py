@@ -28,7 +28,7 @@ ROW_ID_COLUMN = "_ducklake_internal_row_id"
 def write(
     execution: Execution, source: Query | pa.Table, schema: Schema, options: WriteOptions, *, row_ids: bool
 ) -> tuple[WrittenFile, ...]:
-    """See `Engine.write`. Every file of the call has the call's own token in its name, so that a failure can remove them."""
+    """See `Engine.write`. The files of a call have its token in their names, so that a failure can remove them."""
     if isinstance(source, pa.Table) and source.num_rows == 0:
         return ()
     execution.prepare()
@@ -92,7 +92,8 @@ def _keyed(rows: str, keys: Sequence[Key], options: WriteOptions) -> str:
     """`rows` with the partition keys as columns more, where they are not columns of the table themselves."""
     if options.partitioning is None or only_identity(options.partitioning):
         return rows
-    added, excluded = [], []
+    added: list[str] = []
+    excluded: list[str] = []
     for key in keys:
         if key.sql is None:
             excluded.append(f"_lake_b{len(excluded)}")
