@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
+from itertools import chain, count
 
 import pyarrow as pa
 
@@ -24,6 +25,7 @@ from lakedbapi.model.catalog import (
     provisional_id,
 )
 from lakedbapi.model.types import UNASSIGNED, Field, List, Map, Scalar, Schema, Struct, Type
+from lakedbapi.query.information_schema import constraint_name
 from lakedbapi.query.names import NewName, find_relation, resolve_new, resolve_table
 from lakedbapi.query.plan import plan
 from lakedbapi.query.relations import without_rows
@@ -185,7 +187,16 @@ def with_constraint(view: CatalogView, schema: str, table: TableInfo, constraint
         table = replace(table, schema=Schema(fields))
     if constraint.kind == "foreign key":
         constraint = _foreign_key(view, schema, table, constraint)
-    return replace(table, constraints=(*others, constraint))
+    if constraint in (replace(other, name=constraint.name) for other in others):
+        return table
+    return replace(table, constraints=(*others, replace(constraint, name=_free_name(table, constraint))))
+
+
+def _free_name(table: TableInfo, constraint: Constraint) -> str:
+    """The constraint's name; one without gets a name that no other constraint of the table has."""
+    name = constraint_name(table, constraint)
+    taken = {(other.name or "").casefold() for other in table.constraints}
+    return next(n for n in chain([name], (f"{name}{i}" for i in count(1))) if n.casefold() not in taken)
 
 
 def _foreign_key(view: CatalogView, schema: str, table: TableInfo, constraint: Constraint) -> Constraint:

@@ -24,9 +24,40 @@ _VOLATILE: tuple[type, ...] = (
     exp.Window,
 )
 _PURE = frozenset(
-    "make_date make_time make_timestamp make_timestamptz to_timestamp epoch epoch_ms epoch_us strptime try_strptime "
-    "lower upper concat trim ltrim rtrim substring substr replace abs round floor ceil sign "
-    "to_years to_months to_days to_hours to_minutes to_seconds to_milliseconds to_microseconds".split()
+    [
+        "make_date",
+        "make_time",
+        "make_timestamp",
+        "make_timestamptz",
+        "to_timestamp",
+        "epoch",
+        "epoch_ms",
+        "epoch_us",
+        "strptime",
+        "try_strptime",
+        "lower",
+        "upper",
+        "concat",
+        "trim",
+        "ltrim",
+        "rtrim",
+        "substring",
+        "substr",
+        "replace",
+        "abs",
+        "round",
+        "floor",
+        "ceil",
+        "sign",
+        "to_years",
+        "to_months",
+        "to_days",
+        "to_hours",
+        "to_minutes",
+        "to_seconds",
+        "to_milliseconds",
+        "to_microseconds",
+    ]
 )
 """Functions without a sqlglot type of their own whose value depends on the arguments only."""
 

@@ -18,8 +18,30 @@ from lakedbapi.model.types import Decimal, Field, Scalar, Type
 from lakedbapi.query.truth import Mask, Truth
 
 _ORDERED = frozenset(
-    "boolean int8 int16 int32 int64 uint8 uint16 uint32 uint64 float32 float64 date time time_ns "
-    "timestamp timestamp_s timestamp_ms timestamp_ns timestamptz timestamptz_ns varchar uuid".split()
+    [
+        "boolean",
+        "int8",
+        "int16",
+        "int32",
+        "int64",
+        "uint8",
+        "uint16",
+        "uint32",
+        "uint64",
+        "float32",
+        "float64",
+        "date",
+        "time",
+        "time_ns",
+        "timestamp",
+        "timestamp_s",
+        "timestamp_ms",
+        "timestamp_ns",
+        "timestamptz",
+        "timestamptz_ns",
+        "varchar",
+        "uuid",
+    ]
 )
 """Scalar types whose bounds in Arrow have the engine's order."""
 
@@ -79,7 +101,10 @@ class Evidence:
         return self._some(true), self._some(~self._all_equal(constant) | self.nans)
 
     def is_in(self, constants: pa.Array, with_null: bool) -> Truth:
-        """The truth of `column IN (constants…)`, none of them NULL or NaN; `with_null`: and a NULL."""
+        """The truth of `column IN (constants…)`, none of them NULL or NaN; `with_null`: and a NULL.
+
+        With a NULL, `IN (…)` is NULL where `IN […]` is FALSE, and trees do not tell the two apart.
+        """
         values = np.unique(_sortable(constants))
         known = _mask(pc.and_(self.lower.is_valid(), self.upper.is_valid()), unknown=False)
         first = np.zeros(self.count, np.int64)
@@ -90,7 +115,7 @@ class Evidence:
         true = self._some(some_equal)
         false = self._some(~(self._single & some_equal) | self.nans)
         if with_null:
-            return Truth(true, np.zeros_like(false), self.nulls | false)
+            return Truth(true, false, self.nulls | false)
         return Truth(true, false, self.nulls)
 
     def starts_with(self, prefix: str, is_whole: bool) -> Truth:

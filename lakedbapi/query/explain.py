@@ -24,11 +24,10 @@ def explain(context: Context, select: Select, *, analyze: bool = False) -> Resul
     everything = relations(context, select.identifiers, select.specials)
     lines: list[str] = []
     for name, relation in planned.relations.items():
-        whole = everything.get(name)
-        if not (isinstance(relation, ScanRelation) and isinstance(whole, ScanRelation)):
-            continue
-        if _is_used(select, name):
-            lines += scan_lines(_called(select, name), relation.scan, whole.scan.file_count)
+        if isinstance(relation, ScanRelation) and _is_used(select, name):
+            whole = everything.get(name)
+            total = whole.scan.file_count if isinstance(whole, ScanRelation) else relation.scan.file_count
+            lines += scan_lines(_called(select, name), relation.scan, total)
     verb = "EXPLAIN ANALYZE" if analyze else "EXPLAIN"
     text = context.engine.fetch(replace(planned, sql=f"{verb} {planned.sql}"))
     lines += (line for value in text.column(text.num_columns - 1).to_pylist() for line in value.splitlines())

@@ -141,10 +141,12 @@ def _is_text(expression: exp.Expression) -> bool:
     ) is not None
 
 
-_INTEGERS = frozenset("int8 int16 int32 int64 uint8 uint16 uint32 uint64".split())
-_INTEGER_SPELLINGS = frozenset("TINYINT SMALLINT INTEGER BIGINT UTINYINT USMALLINT UINTEGER UBIGINT HUGEINT".split())
-_SHORT_INTEGERS = frozenset("TINYINT SMALLINT INTEGER UTINYINT USMALLINT UINTEGER".split())
-_TIMESTAMPS = frozenset("TIMESTAMP TIMESTAMP_S TIMESTAMP_MS TIMESTAMP_NS".split())
+_INTEGERS = frozenset(["int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"])
+_INTEGER_SPELLINGS = frozenset(
+    ["TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT", "HUGEINT"]
+)
+_SHORT_INTEGERS = frozenset(["TINYINT", "SMALLINT", "INTEGER", "UTINYINT", "USMALLINT", "UINTEGER"])
+_TIMESTAMPS = frozenset(["TIMESTAMP", "TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP_NS"])
 
 
 def _comparable(column: str, constant: str) -> bool:

@@ -139,7 +139,16 @@ def _files(call: _Call) -> dict[str, Relation]:
     """The live data files of a table."""
     _, view, _, table = call.table()
     files = view.contents(table).files
-    shown = "path record_count deleted_count file_size_bytes row_id_start snapshot_id partition_id file_id".split()
+    shown = [
+        "path",
+        "record_count",
+        "deleted_count",
+        "file_size_bytes",
+        "row_id_start",
+        "snapshot_id",
+        "partition_id",
+        "file_id",
+    ]
     return {call.special: files.select(shown)}
 
 

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from sqlglot import exp
 
 from lakedbapi.context import Context
-from lakedbapi.engine.base import Query
+from lakedbapi.engine.base import Query, Relation, RelationName
 from lakedbapi.query.filters import filters, preserved_tables, table_name
 from lakedbapi.query.hidden import reveal
+from lakedbapi.query.names import resolve_relation
 from lakedbapi.query.relations import columns_of, relations
-from lakedbapi.sql.statements import Select
+from lakedbapi.sql.statements import Name, Select
 
 
 def plan(context: Context, select: Select) -> Query:
@@ -22,7 +23,24 @@ def plan(context: Context, select: Select) -> Query:
     found = relations(
         context, select.identifiers, select.specials, predicates=filters(select.tree), hidden=hidden.columns
     )
+    _require_known(context, select, found)
     return Query(hidden.text, found, context.parameters, context.search_path)
+
+
+def _require_known(context: Context, select: Select, found: Mapping[RelationName, Relation]) -> None:
+    """ProgrammingError, with names that are near, for a table that is none of ours nor one of the engine's own."""
+    if select.tree is None or context.search_path[0] not in context.transaction.catalogs:
+        return
+    known = {name.name.casefold() for name in found}
+    known |= {cte.alias.casefold() for cte in select.tree.find_all(exp.CTE)}
+    for table in select.tree.find_all(exp.Table):
+        name = table_name(table)
+        if isinstance(table.this, exp.Identifier) and name not in known and not name.startswith(_OF_THE_ENGINE):
+            resolve_relation(context, Name(tuple(part.name for part in table.parts)))
+
+
+_OF_THE_ENGINE = ("duckdb_", "pg_", "pragma_", "sqlite_")
+"""What the names of the engine's system tables begin with."""
 
 
 def nullability(context: Context, select: Select) -> tuple[bool | None, ...]:

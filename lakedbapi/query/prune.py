@@ -56,6 +56,8 @@ _COMPARISONS: Mapping[type, str] = {
 }
 
 
+_KNOWN_ARGUMENTS = frozenset({"this", "expression", "expressions", "low", "high", "table", "db", "catalog", "negate"})
+"""What a node may have besides comments and types: anything else, such as SYMMETRIC, changes its meaning."""
 _BINARY: tuple[Any, ...] = (*_COMPARISONS, exp.NullSafeEQ, exp.NullSafeNEQ, exp.Like, exp.StartsWith)
 
 
@@ -92,8 +94,12 @@ class _Reader:
         if isinstance(node, exp.Null):
             return Truth.always(None, self._count)
         rule = _RULES.get(type(node))
-        truth = rule(self, node) if rule is not None else None
-        return Truth.unknown(self._count) if truth is None else truth
+        if rule is None or any(value for name, value in node.args.items() if name not in _KNOWN_ARGUMENTS):
+            return Truth.unknown(self._count)
+        truth = rule(self, node)
+        if truth is None:
+            return Truth.unknown(self._count)
+        return ~truth if node.args.get("negate") else truth
 
     def _comparison(self, node: Any) -> Truth | None:
         operator = _COMPARISONS[type(node)]
@@ -137,11 +143,7 @@ class _Reader:
 
     def _in(self, node: Any) -> Truth | None:
         field, items = self._field(node.this), node.expressions
-        if (
-            field is None
-            or not items
-            or any(name not in ("this", "expressions") for name, value in node.args.items() if value)
-        ):
+        if field is None or not items:
             return None
         constants = [self._constants.get(id(item)) for item in items]
         values = [folded.value for folded in constants if folded is not None and folded.value is not None]
@@ -155,7 +157,7 @@ class _Reader:
 
     def _between(self, node: Any) -> Truth | None:
         field = self._field(node.this)
-        if field is None or node.args.get("symmetric"):
+        if field is None:
             return None
         lower = self._compare(field, ">=", node.args["low"])
         upper = self._compare(field, "<=", node.args["high"])
