@@ -115,6 +115,35 @@ def test_a_few_deletes_in_all_are_joined_even_where_they_are_dense() -> None:
     assert deletions.methods([DeleteVector.of(range(900))], np.array([1_000])).tolist() == ["join"]
 
 
+def test_files_share_one_read_unless_most_rows_need_no_join() -> None:
+    def together(*methods: str) -> list[list[int]]:
+        counts = np.full(len(methods), 1_000)
+        return [rows.tolist() for rows in deletions.read_together(np.array(methods), counts)]
+
+    assert together("none", "mask", "none") == [[0, 1, 2]]
+    assert together("none", "join", "mask", "join") == [[0, 1, 2, 3]]
+    assert together("none", "join", "none") == [[0, 2], [1]]
+
+
+@pytest.mark.parametrize("order", [(0, 1, 2), (2, 0, 1), (1, 2, 0)])
+def test_masks_and_joins_and_neither_in_one_scan(
+    files: tuple[DuckDBEngine, list[WrittenFile]], monkeypatch: pytest.MonkeyPatch, order: tuple[int, int, int]
+) -> None:
+    monkeypatch.setattr(deletions, "MASK_TOTAL", 1)
+    engine, written = files
+    dense, sparse, whole = order
+    scan = Scan(SCHEMA, (group(written, {dense: range(0, ROWS, 2), sparse: [5]}),))
+    query = Query(
+        "select part, count(*), sum(pos)::int from t group by part order by part",
+        {T: ScanRelation(scan, {PART: "part", POSITION: "pos"})},
+        {},
+        ("lake", "main"),
+    )
+    every = ROWS * (ROWS - 1) // 2
+    expected = {dense: (ROWS // 2, (ROWS // 2) ** 2), sparse: (ROWS - 1, every - 5), whole: (ROWS, every)}
+    assert rows(engine.fetch(query)) == [(part, *expected[part]) for part in range(FILES)]
+
+
 def test_row_groups_in_memory_lose_their_deleted_rows(ask: Ask) -> None:
     held = pa.table({"id": [1, 2, 3], "name": ["a", "b", "c"]})
     scan = Scan(SCHEMA, (), (RowGroup("staged:0", held, pa.array([7, 8, None]), None, DeleteVector.of([1])),))

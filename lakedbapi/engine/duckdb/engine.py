@@ -14,7 +14,7 @@ import pyarrow as pa
 from lakedbapi.engine.base import Engine, Query, Relation, RelationName, Result, WriteOptions
 from lakedbapi.engine.duckdb import confine, driver, errors, pool, write
 from lakedbapi.engine.duckdb.parameters import bind
-from lakedbapi.engine.duckdb.relations import define
+from lakedbapi.engine.duckdb.relations import define, use
 from lakedbapi.engine.duckdb.result import DuckDBResult, text_type
 from lakedbapi.errors import InterfaceError, OperationalError
 from lakedbapi.model.changes import WrittenFile
@@ -153,8 +153,7 @@ class Execution:
         """Define the relations and set the search path."""
         with self._instance.lock, errors.mapped():
             define(self._instance, self.cursor, self._relations)
-            catalog, schema = self._search_path
-            driver.run(self.cursor, f"USE {quote_identifier(catalog)}.{quote_identifier(schema)}")
+            use(self._instance, self.cursor, *self._search_path)
             self._check_cancelled()
 
     def _check_cancelled(self) -> None:

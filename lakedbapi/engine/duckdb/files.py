@@ -28,13 +28,14 @@ _VIRTUAL = frozenset({"file_index", "file_row_number", "filename"})
 class Piece:
     """Files of a group that one `read_parquet` reads.
 
-    `rows` are their row numbers in the group, `schema` is what they have in common where that had to be looked up.
+    `rows` are their row numbers in the group, `methods` how the deletes of each are applied, `schema` is what they have
+    in common where that had to be looked up.
     """
 
     group: FileGroup
     rows: npt.NDArray[np.int64]
     first_part: int
-    method: str
+    methods: npt.NDArray[np.str_]
     schema: FileSchema | None
 
     def column(self, name: str) -> pa.Array:
@@ -57,17 +58,14 @@ def files_sql(
 
 def _pieces(schema: Schema, group: FileGroup, first_part: int, resources: Resources) -> Iterator[Piece]:
     counts = group.files.column("record_count").to_numpy()
-    vectors = [group.deletes.get(row) for row in range(group.files.num_rows)] if group.deletes else []
+    vectors = [group.deletes.get(row) for row in range(len(counts))] if group.deletes else []
     methods = deletions.methods(vectors, counts) if vectors else np.full(len(counts), deletions.NONE)
-    for method in (deletions.NONE, deletions.JOIN, deletions.MASK):
-        rows = np.flatnonzero(methods == method)
-        if len(rows) == 0:
-            continue
+    for rows in deletions.read_together(methods, counts):
         if not needs_footers(schema, group):
-            yield Piece(group, rows, first_part, method, None)
+            yield Piece(group, rows, first_part, methods[rows], None)
             continue
         for file_schema, same in file_schemas(group.files.column("path"), rows, resources):
-            yield Piece(group, same, first_part, method, file_schema)
+            yield Piece(group, same, first_part, methods[same], file_schema)
 
 
 def _piece_sql(schema: Schema, piece: Piece, extra: Mapping[str, str], resources: Resources) -> str:
@@ -75,8 +73,11 @@ def _piece_sql(schema: Schema, piece: Piece, extra: Mapping[str, str], resources
     source = _Source(piece)
     columns = [f"{_column(f, piece, source, per_file)} AS {quote_identifier(f.name)}" for f in schema.fields]
     columns += [f"{_extra(kind, piece, source, per_file)} AS {quote_identifier(name)}" for kind, name in extra.items()]
-    vectors = [piece.group.deletes.get(row) for row in piece.rows.tolist()] if piece.method != deletions.NONE else []
-    left_out = deletions.deletions(piece.method, vectors, piece.column("record_count").to_numpy(), resources)
+    left_out = deletions.Deletions()
+    if piece.group.deletes:
+        vectors = [piece.group.deletes.get(row) for row in piece.rows.tolist()]
+        counts = piece.column("record_count").to_numpy()
+        left_out = deletions.deletions(piece.methods, vectors, counts, resources)
     conditions = [] if left_out.condition is None else [left_out.condition]
     if piece.group.max_row_snapshot is not None:
         snapshot = source.embedded(model.ROW_SNAPSHOT_FIELD)

@@ -7,11 +7,13 @@ import decimal
 import enum
 import uuid
 from collections.abc import Mapping
+from typing import Any
 
 import duckdb
 import numpy as np
 import pyarrow as pa
 
+from lakedbapi.engine.duckdb import driver
 from lakedbapi.errors import DataError, ProgrammingError
 
 _HUGEINT = 1 << 127
@@ -32,7 +34,15 @@ def bind(sql: str, values: Mapping[str, object]) -> dict[str, object]:
             f"No value was given for {', '.join('$' + name for name in missing)}: the statement uses {len(names)}"
             f" parameters, {len(values)} were passed. Pass a value for each."
         )
-    return {name: to_duckdb(given[name.lower()], f"${name}") for name in names}
+    return {name: _wide(to_duckdb(given[name.lower()], f"${name}")) for name in names}
+
+
+def _wide(value: object) -> object:
+    """DuckDB 1 turns integers of more than 64 bits into doubles, unless they come as text with a type."""
+    if driver.MAJOR >= 2 or not isinstance(value, int) or -(1 << 63) <= value < (1 << 64):
+        return value
+    typed: Any = duckdb.Value  # version 1 takes the type's name
+    return typed(str(value), "HUGEINT" if value < _HUGEINT else "UHUGEINT")
 
 
 def _parameter_order(name: str) -> tuple[bool, int, str]:

@@ -51,7 +51,7 @@ def _define_views(instance: Instance, cursor: duckdb.DuckDBPyConnection, views: 
         failed: dict[RelationName, duckdb.Error] = {}
         for name, view in waiting.items():
             try:
-                driver.run(cursor, f"USE {quote_identifier(name.catalog)}.{_schema(instance, cursor, name)}")
+                use(instance, cursor, name.catalog, name.schema)
                 _redefine(instance, cursor, name, view.sql, view.column_aliases)
             except (duckdb.CatalogException, duckdb.BinderException) as error:
                 failed[name] = error
@@ -72,20 +72,25 @@ def _redefine(
     text = f"{columns} AS {select}"
     if instance.defined.get(name) == text and PREFIX not in text:
         return False
-    qualified = f"{quote_identifier(name.catalog)}.{_schema(instance, cursor, name)}.{quote_identifier(name.name)}"
+    qualified = f"{_schema(instance, cursor, name.catalog, name.schema)}.{quote_identifier(name.name)}"
     instance.defined.pop(name, None)
     driver.run(cursor, f"CREATE OR REPLACE VIEW {qualified}{text}")
     instance.defined[name] = text
     return True
 
 
-def _schema(instance: Instance, cursor: duckdb.DuckDBPyConnection, name: RelationName) -> str:
-    """The quoted schema, created where it does not exist yet."""
-    quoted = quote_identifier(name.schema)
-    if (name.catalog, name.schema) not in instance.schemas:
-        driver.run(cursor, f"CREATE SCHEMA IF NOT EXISTS {quote_identifier(name.catalog)}.{quoted}")
-        instance.schemas.add((name.catalog, name.schema))
-    return quoted
+def use(instance: Instance, cursor: duckdb.DuckDBPyConnection, catalog: str, schema: str) -> None:
+    """Make the schema, which may have nothing in it, the one for unqualified names."""
+    driver.run(cursor, f"USE {_schema(instance, cursor, catalog, schema)}")
+
+
+def _schema(instance: Instance, cursor: duckdb.DuckDBPyConnection, catalog: str, schema: str) -> str:
+    """The quoted path of the schema, created where it does not exist yet."""
+    path = f"{quote_identifier(catalog)}.{quote_identifier(schema)}"
+    if (catalog, schema) not in instance.schemas:
+        driver.run(cursor, f"CREATE SCHEMA IF NOT EXISTS {path}")
+        instance.schemas.add((catalog, schema))
+    return path
 
 
 def _drop(instance: Instance, cursor: duckdb.DuckDBPyConnection, name: RelationName) -> None:
