@@ -162,7 +162,7 @@ def _distinct(target: Target, keys: Mapping[str, str], parameters: ParameterTabl
         f"(SELECT {selected} FROM {_from_parameters(target)}) WHERE {known}"
     )
     try:
-        counts = target.context.engine.fetch(target.query(sql, _relation(target, parameters)))
+        counts = target.fetch(target.query(sql, _relation(target, parameters)))
     except DataError as error:
         raise NotTabularError from error
     return bool(counts.column(0)[0] == counts.column(1)[0])

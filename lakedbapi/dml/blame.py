@@ -34,7 +34,7 @@ def _failing(target: Target, query: Query, alone: Mapping[str, str]) -> str | No
         return None
     for column, sql in alone.items():
         try:
-            target.context.engine.fetch(replace(query, sql=sql))
+            target.fetch(replace(query, sql=sql))
         except DataError:
             return column
     return None

@@ -118,7 +118,7 @@ def _one_of_each_key(target: Target, conflict: OnConflict, keys: tuple[Field, ..
         f"SELECT {_ORDINAL} FROM {target.path_of(name.name)} QUALIFY {known} "
         f"AND row_number() OVER (PARTITION BY {columns} ORDER BY {_ORDINAL} {order}) > 1"
     )
-    surplus = target.context.engine.fetch(target.query(sql, {name: relation})).column(0).to_numpy()
+    surplus = target.fetch(target.query(sql, {name: relation})).column(0).to_numpy()
     if not len(surplus):
         return proposed
     if conflict.update:

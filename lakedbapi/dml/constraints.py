@@ -31,7 +31,7 @@ def _verify_checks(target: Target, rows: pa.Table, checks: list[Constraint]) -> 
     name = "_lake_checked"
     sql = f"SELECT {violated} FROM {target.path_of(name)} AS {quote_identifier(target.table.name)}"
     relation = ScanRelation(Scan(target.table.schema, rows=(RowGroup("checked", rows),)))
-    counts = target.context.engine.fetch(target.query(sql, {target.relation_name(name): relation}))
+    counts = target.fetch(target.query(sql, {target.relation_name(name): relation}))
     for check, count in zip(checks, counts.columns, strict=True):
         if count[0].as_py():
             named = f" {check.name!r}" if check.name else ""

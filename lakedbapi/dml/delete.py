@@ -13,6 +13,7 @@ from sqlglot import exp
 from lakedbapi.context import Context, Counted
 from lakedbapi.dml.addresses import Addresses, first_of_each
 from lakedbapi.dml.arrow_rows import typed
+from lakedbapi.dml.hidden import revealed
 from lakedbapi.dml.new_rows import NewRows
 from lakedbapi.dml.returning import Returning, evaluate
 from lakedbapi.dml.sources import aliases, from_clause, named, with_clause
@@ -48,6 +49,7 @@ def delete_rows(
 ) -> Counted:
     """DELETE with a condition. `extra` relations can be named in it; `bounds` follows from it, and decides about
     files."""
+    target = reading(target, statement)
     pruning = prune(target.context, target.contents, bounds or statement.where, target.name)
     whole = whole_files(statement, pruning)
     rows, parts = matching(target, statement, pruning.keep & ~whole, extra or {})
@@ -63,6 +65,11 @@ def delete_rows(
         changes = drop_files(target, target.contents.delete(parts, addresses.part, addresses.position), whole)
         target.stage(new_rows.onto(settle(target, changes, new_rows)), read=True)
     return Counted(count, returned, types, deleted=count)
+
+
+def reading(target: Target, statement: Delete) -> Target:
+    """The target with the hidden columns that the condition names."""
+    return replace(target, hidden=revealed(target, [statement.where], statement.source))
 
 
 def whole_files(statement: Delete, pruning: Pruning) -> npt.NDArray[np.bool_]:
@@ -105,7 +112,7 @@ def matching(
         sql += f" WHERE ({target.render(statement.where)})"
     identifiers = named(statement.identifiers, [statement.where], statement.ctes, statement.source)
     query = target.query(sql, {**extra, **target.scan_relation(scan)}, identifiers, statement.specials)
-    return target.context.engine.fetch(query), parts
+    return target.fetch(query), parts
 
 
 def _returned(target: Target, statement: Delete, rows: pa.Table) -> tuple[pa.Table, tuple[str, ...]]:

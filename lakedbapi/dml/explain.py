@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from lakedbapi.context import Context
 from lakedbapi.dml.addresses import Addresses, first_of_each
-from lakedbapi.dml.delete import drop_files, matching, whole_files
+from lakedbapi.dml.delete import drop_files, matching, reading, whole_files
 from lakedbapi.dml.merge import merging
 from lakedbapi.dml.new_rows import MEMORY_LIMIT
 from lakedbapi.dml.strategy import Policy, touched
@@ -48,6 +48,7 @@ def _lines(target: Target, statement: Insert | Update | Delete | Merge | Truncat
         keep, whole = plan.keep, np.zeros(count, np.bool_)
     else:
         where = _as_delete(statement)
+        target = reading(target, where)
         pruning = prune(target.context, target.contents, where.where, target.name)
         whole = whole_files(where, pruning) & isinstance(statement, Delete)
         keep = pruning.keep & ~whole

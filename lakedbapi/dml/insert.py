@@ -86,13 +86,13 @@ def _lastrowid(new_rows: NewRows, count: int) -> int | None:
 
 def _fetch(target: Target, source: RowSource) -> pa.Table:
     with source.running():
-        rows = target.context.engine.fetch(source.query)
+        rows = target.fetch(source.query)
     source.check(rows.num_columns)
     return rows
 
 
 def _stream(target: Target, source: RowSource) -> Iterator[pa.RecordBatch]:
-    result = target.context.engine.query(source.query)
+    result = target.open(source.query)
     try:
         source.check(len(result.columns))
         yield from result.reader()

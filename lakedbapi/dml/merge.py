@@ -9,6 +9,7 @@ from functools import cached_property
 from sqlglot import exp
 
 from lakedbapi.context import Context, Counted
+from lakedbapi.dml.hidden import revealed
 from lakedbapi.dml.merging import (
     DELETE,
     ERROR,
@@ -40,6 +41,7 @@ def merge(context: Context, statement: Merge) -> Counted:
 
 
 def merging(target: Target, statement: Merge) -> Merging:
+    target = replace(target, hidden=revealed(target, _expressions(statement), [statement.source]))
     reading = _Reading(target, statement)
     by_source = any(action.when == NOT_MATCHED_BY_SOURCE for action in statement.actions)
     on = reading.on
@@ -60,6 +62,14 @@ def merging(target: Target, statement: Merge) -> Merging:
         ),
         NewRows(target),
     )
+
+
+def _expressions(statement: Merge) -> list[exp.Expression | None]:
+    """What can name columns of both sides."""
+    found = [statement.on]
+    for action in statement.actions:
+        found += [action.condition, action.error, *(assignment.value for assignment in action.assignments)]
+    return found
 
 
 class _Reading:
@@ -109,7 +119,7 @@ class _Reading:
     @cached_property
     def _source_columns(self) -> tuple[str, ...]:
         sql = f"{self.base.sql}SELECT * FROM {self.source} LIMIT 0"
-        result = self._target.context.engine.query(replace(self.base, sql=sql))
+        result = self._target.open(replace(self.base, sql=sql))
         result.close()
         return tuple(column.name for column in result.columns)
 

@@ -62,7 +62,7 @@ class Merging:
         target, new_rows = self.target, self.new_rows
         query, parts = self._query()
         collected = _Collected(self, new_rows)
-        for rows in pieces(target.context.engine.query(query)):
+        for rows in pieces(target.open(query)):
             collected.take(rows)
         addresses = Addresses.joined(collected.addresses)
         _refuse_repeated(target, addresses)
@@ -80,7 +80,7 @@ class Merging:
         query = replace(
             query, sql=f"SELECT _lake_p, _lake_n, _lake_clause FROM ({query.sql}) WHERE _lake_p IS NOT NULL"
         )
-        return Addresses.of(self.target.context.engine.fetch(query)), parts
+        return Addresses.of(self.target.fetch(query)), parts
 
     def _query(self) -> tuple[Query, Parts]:
         scan, parts = self.target.contents.scan(self.keep)
@@ -102,7 +102,8 @@ class Merging:
             columns.append(f"{self._by_clause(values, sql_type(column.type))} AS _lake_c{i}")
         if self.returning:
             columns += self.returning.source_columns
-        join = f"{target.from_item} {self._join()} JOIN {self.source} ON ({self.on})"
+        # The target comes last, since a subquery sees the relations before it.
+        join = f"{self.source} {self._join()} JOIN {target.from_item} ON ({self.on})"
         order = "" if self.order_by is None else f" ORDER BY {self.order_by}"
         pairs = f"{self.base.sql}SELECT {', '.join(columns)} FROM {join}{order}"
         return f"SELECT * FROM ({pairs}) WHERE _lake_clause IS NOT NULL"
@@ -131,8 +132,8 @@ class Merging:
     def _join(self) -> str:
         kinds = {clause.when for clause in self.clauses}
         if NOT_MATCHED in kinds:
-            return "FULL" if NOT_MATCHED_BY_SOURCE in kinds else "RIGHT"
-        return "LEFT" if NOT_MATCHED_BY_SOURCE in kinds else "INNER"
+            return "FULL" if NOT_MATCHED_BY_SOURCE in kinds else "LEFT"
+        return "RIGHT" if NOT_MATCHED_BY_SOURCE in kinds else "INNER"
 
 
 class _Collected:

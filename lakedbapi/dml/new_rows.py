@@ -20,7 +20,7 @@ from lakedbapi.errors import Error
 from lakedbapi.model.arrow import arrow_schema
 from lakedbapi.model.changes import RowChanges, StagedFile, StagedRows, WrittenFile
 
-MEMORY_LIMIT = 64 * 2**20
+MEMORY_LIMIT = 128 * 2**20
 """Bytes of Arrow data that a statement's new rows may take before they are written to data files."""
 CHUNK_ROWS = 122_880
 """Rows that are completed and verified together while a stream is written."""

@@ -71,7 +71,7 @@ def evaluate(
         items.append(f"{target.path_of(ACTIONS)} AS {quote_identifier(ACTIONS)}")
     selected = ", ".join(_render(target, item) for item in returning.items)
     sql = f"{returning.ctes}SELECT {selected} FROM {' POSITIONAL JOIN '.join(items)}"
-    result = target.context.engine.query(target.query(sql, hidden, returning.identifiers, returning.specials))
+    result = target.open(target.query(sql, hidden, returning.identifiers, returning.specials))
     types = tuple(column.type for column in result.columns)
     return result.reader().read_all(), types
 

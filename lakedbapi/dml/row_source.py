@@ -181,7 +181,7 @@ def _base(target: Target, statement: Insert) -> Query:
 
 def _described(target: Target, source: Select, base: Query) -> list[str]:
     """The column names of the source."""
-    result = target.context.engine.query(replace(base, sql=f"{base.sql}SELECT * FROM ({source.text}\n) LIMIT 0"))
+    result = target.open(replace(base, sql=f"{base.sql}SELECT * FROM ({source.text}\n) LIMIT 0"))
     result.close()
     return [column.name for column in result.columns]
 

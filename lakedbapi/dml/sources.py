@@ -15,9 +15,12 @@ def with_clause(ctes: exp.With | None) -> str:
     return "" if ctes is None else f"{render(ctes)} "
 
 
-def from_clause(first: str, others: Sequence[exp.Expression]) -> str:
-    """FROM with the target and the statement's other relations."""
-    return " FROM " + ", ".join([first, *map(render, others)])
+def from_clause(target: str, others: Sequence[exp.Expression]) -> str:
+    """FROM with the target and the statement's other relations.
+
+    The target comes last: a subquery in FROM sees the relations before it, but none of a DML statement sees the target.
+    """
+    return " FROM " + ", ".join([*map(render, others), target])
 
 
 def aliases(items: Iterable[exp.Expression]) -> tuple[str, ...]:

@@ -128,6 +128,6 @@ def _read_survivors(target: Target, changes: RowChanges, files: npt.NDArray[np.i
     address = f"{target.column(target.part)}, {target.column(target.position)}"
     sql = f"SELECT {', '.join(columns)} FROM {target.from_item} ORDER BY {address}"
     query = target.query(sql, target.scan_relation(Scan(scan.schema, scan.files)))
-    for rows in pieces(target.context.engine.query(query)):
+    for rows in pieces(target.open(query)):
         row_ids = rows.column(len(target.fields))
         new_rows.add(typed(rows.remove_column(len(target.fields)), target.table.schema), row_ids)

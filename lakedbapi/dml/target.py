@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 from sqlglot import exp
 
 from lakedbapi.context import Context
-from lakedbapi.engine.base import PART, POSITION, ROW_ID, Query, Relation, RelationName, ScanRelation
-from lakedbapi.errors import NotSupportedError
+from lakedbapi.engine.base import PART, POSITION, ROW_ID, Query, Relation, RelationName, Result, ScanRelation
+from lakedbapi.errors import NotSupportedError, ProgrammingError
 from lakedbapi.formats.base import Capabilities, Catalog
 from lakedbapi.model.catalog import SchemaInfo, TableInfo
 from lakedbapi.model.changes import RowChanges
 from lakedbapi.model.scan import Scan
 from lakedbapi.model.sql_types import quote_identifier
 from lakedbapi.model.types import Field
+from lakedbapi.query.hidden import HIDDEN_COLUMNS
 from lakedbapi.query.names import resolve_table
 from lakedbapi.query.relations import relations
 from lakedbapi.sql.expressions import render
@@ -41,6 +44,8 @@ class Target:
     table: TableInfo
     name: str
     aliased: bool
+    hidden: frozenset[str] = frozenset()
+    """The hidden columns (`query.hidden`) that the statement names."""
 
     @classmethod
     def of(cls, context: Context, name: Name, alias: str | None = None) -> Target:
@@ -89,11 +94,11 @@ class Target:
 
     @cached_property
     def position(self) -> str:
-        return self._unused("_lake_position")
+        return self._hidden_name(POSITION, "_lake_position")
 
     @cached_property
     def row_id(self) -> str:
-        return self._unused("_lake_row_id")
+        return self._hidden_name(ROW_ID, "_lake_row_id")
 
     @property
     def qualified_name(self) -> str:
@@ -111,7 +116,8 @@ class Target:
 
     def scan_relation(self, scan: Scan) -> dict[RelationName, Relation]:
         """What `from_item` reads, with the address and row id of every row in hidden columns."""
-        extra = {PART: self.part, POSITION: self.position, ROW_ID: self.row_id}
+        extra = {HIDDEN_COLUMNS[name]: name for name in sorted(self.hidden)}
+        extra |= {PART: self.part, POSITION: self.position, ROW_ID: self.row_id}
         return {self.relation_name(HIDDEN): ScanRelation(scan, extra)}
 
     def relation_name(self, name: str) -> RelationName:
@@ -140,6 +146,16 @@ class Target:
         if self.aliased or not any(column.args.get("db") for column in expression.find_all(exp.Column)):
             return render(expression)
         return render(expression.transform(self._unqualified))
+
+    def fetch(self, query: Query) -> pa.Table:
+        """Run to the end."""
+        with _plain_errors():
+            return self.context.engine.fetch(query)
+
+    def open(self, query: Query) -> Result:
+        """Start, to be read as it comes."""
+        with _plain_errors():
+            return self.context.engine.query(query)
 
     def stage(self, rows: RowChanges, identities: Mapping[str, int] | None = None, *, read: bool) -> None:
         """Stage what the statement did to the table. `read` = it chose rows by reading them."""
@@ -170,7 +186,28 @@ class Target:
             return node
         return exp.Column(this=node.this.copy(), table=node.args["table"].copy())
 
+    def _hidden_name(self, kind: str, otherwise: str) -> str:
+        """What a column is called: as the statement calls it, if it does."""
+        used = [name for name in self.hidden if HIDDEN_COLUMNS[name] == kind]
+        return used[0] if used else self._unused(otherwise)
+
     def _unused(self, name: str) -> str:
         while self.table.schema.get(name) is not None:
             name += "_"
         return name
+
+
+@contextmanager
+def _plain_errors() -> Iterator[None]:
+    """Errors about a statement do not name what only its engine query has."""
+    try:
+        yield
+    except ProgrammingError as error:
+        message = str(error)
+        if "_lake_" not in message:
+            raise
+        if "GROUP BY" in message:
+            raise ProgrammingError("an aggregate needs a subquery here: (SELECT max(x) FROM t)") from error
+        text, found, suggestions = message.partition("\nCandidate bindings:")
+        shown = [name for name in suggestions.split(",") if "_lake_" not in name]
+        raise ProgrammingError(text + found * bool(shown) + ",".join(shown)) from error

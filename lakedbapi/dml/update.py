@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 
 import pyarrow as pa
 from sqlglot import exp
@@ -11,6 +12,7 @@ from lakedbapi.context import Context, Counted
 from lakedbapi.dml.addresses import Addresses, Repeats
 from lakedbapi.dml.arrow_rows import pieces
 from lakedbapi.dml.blame import blaming
+from lakedbapi.dml.hidden import revealed
 from lakedbapi.dml.new_rows import NewRows
 from lakedbapi.dml.returning import Returning, evaluate
 from lakedbapi.dml.sources import aliases, from_clause, named, with_clause
@@ -50,6 +52,8 @@ class Updating:
     ) -> None:
         """`extra` relations can be named in the statement; `bounds` follows from its condition, and decides about
         files."""
+        expressions = [statement.where, *(assignment.value for assignment in statement.assignments)]
+        target = replace(target, hidden=revealed(target, expressions, statement.source))
         self._target = target
         self._extra = extra or {}
         self._bounds = bounds or statement.where
@@ -62,7 +66,6 @@ class Updating:
             statement.specials,
             with_clause(statement.ctes),
         )
-        expressions = [statement.where, *(assignment.value for assignment in statement.assignments)]
         self._identifiers = named(statement.identifiers, expressions, statement.ctes, statement.source)
         self._new_rows = NewRows(target)
         self._repeats = Repeats()
@@ -121,11 +124,10 @@ class Updating:
         return f"hash({', '.join(changed)})"
 
     def _chunks(self, query: Query, parts: Parts) -> Iterator[pa.Table]:
-        engine = self._target.context.engine
         if not self._statement.source and int(parts.live.sum()) <= IN_ONE_PIECE:
-            yield engine.fetch(query)
+            yield self._target.fetch(query)
         else:
-            yield from pieces(engine.query(query))
+            yield from pieces(self._target.open(query))
 
     def _take(self, rows: pa.Table) -> Addresses:
         """Take over the new versions in a piece of the result; returns the addresses of the old ones."""

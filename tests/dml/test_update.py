@@ -116,3 +116,33 @@ def test_many_new_versions_go_to_files_before_the_commit(files, monkeypatch):
     files.commit()
     assert {v for _, v in files.rows()} == {"x"}
     assert dict(files("SELECT id, rowid FROM t WHERE id < 200")) == before
+
+
+def test_the_source_does_not_see_the_target(t):
+    t("CREATE TABLE u (x VARCHAR)")
+    t("INSERT INTO u VALUES ('u')")
+    for statement in (
+        "UPDATE t SET v = s.x FROM (SELECT x FROM u WHERE id = 1) s",
+        "DELETE FROM t USING (SELECT x FROM u WHERE id = 1) s",
+        "MERGE INTO t USING (SELECT x FROM u WHERE id = 1) s ON v = x WHEN MATCHED THEN DELETE",
+    ):
+        with pytest.raises(lakedbapi.ProgrammingError, match='"id" not found'):
+            t(statement)
+
+
+def test_hidden_columns_of_the_target_can_be_named(files):
+    assert files("UPDATE t SET v = v || rowid WHERE rowid IN (7, 150)") == 2
+    assert files("SELECT v FROM t WHERE id IN (7, 150) ORDER BY id") == [("v77",), ("v150150",)]
+    assert files("DELETE FROM t WHERE file_row_number = 99 AND filename LIKE '%.parquet'") == 2
+
+
+def test_a_hidden_column_beside_another_of_its_name_is_refused(files):
+    with pytest.raises(lakedbapi.NotSupportedError, match="rowid"):
+        files("DELETE FROM t WHERE rowid IN (SELECT rowid FROM t WHERE id = 9)")
+
+
+def test_errors_do_not_name_what_only_the_engine_query_has(t):
+    for statement in ("UPDATE t SET v = nope", "UPDATE t SET v = max(v)", "DELETE FROM t WHERE _lake = 1"):
+        with pytest.raises(lakedbapi.ProgrammingError) as caught:
+            t(statement)
+        assert "_lake_" not in str(caught.value)
