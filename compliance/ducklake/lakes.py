@@ -102,7 +102,7 @@ def texts(program: Program, relation: str) -> list[tuple[str | None, ...]]:
 
 def columns(program: Program, table: str) -> list[tuple[str, str]]:
     """(name, type) of the columns, the type without the quotes that only some versions put around field names."""
-    return [(row[0], row[1].replace('"', '')) for row in program.rows(f"DESCRIBE {table}")]
+    return [(row[0], row[1].replace('"', "")) for row in program.rows(f"DESCRIBE {table}")]
 
 
 def changes(program: Program, table: str, start: int, end: int) -> list[tuple[str | None, ...]]:

@@ -1,0 +1,103 @@
+"""Processes that write one lake at the same time, and what must be true of the lake after them."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import sqlalchemy
+from sqlalchemy import text
+
+import lakedbapi
+from compliance.peers.lakes import Place
+
+PROJECT = Path(__file__).parents[2]
+LONG = bool(os.environ.get("LAKE_LONG"))
+"""Whether to run the long versions of the tests."""
+
+
+@dataclass
+class Acknowledged:
+    """Statements and rows by kind (`insert`, `update`, `delete`, `commit`) that a process was told had succeeded.
+
+    `changing` counts the statements among them that changed something, each of which made a snapshot.
+    """
+
+    statements: Counter[str] = field(default_factory=Counter)
+    rows: Counter[str] = field(default_factory=Counter)
+    changing: int = 0
+
+    def add(self, printed: str) -> None:
+        for line in printed.splitlines():
+            kind, rowcount = line.split()
+            self.statements[kind] += 1
+            self.rows[kind] += int(rowcount)
+            self.changing += int(rowcount) > 0
+
+
+def start(job: str, place: Place, number: int, count: int) -> subprocess.Popen[str]:
+    arguments = [sys.executable, "-m", "compliance.races.worker", job, place.url, str(number), str(count)]
+    return subprocess.Popen(arguments, cwd=PROJECT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def run(job: str, place: Place, processes: int, count: int) -> Acknowledged:
+    """Run a job in several processes at the same time; every one of them must end without an error."""
+    running = [start(job, place, number, count) for number in range(processes)]
+    acknowledged = Acknowledged()
+    for process in running:
+        printed, errors = process.communicate()
+        assert process.returncode == 0, errors
+        acknowledged.add(printed)
+    return acknowledged
+
+
+def lake(place: Place, *statements: str, inlined: bool = True) -> None:
+    """Make the lake; without `inlined` every change of rows goes to files."""
+    with lakedbapi.connect(place.url, autocommit=True) as connection:
+        if not inlined:
+            connection.execute("CALL ducklake_set_option('lake', 'data_inlining_row_limit', '0')")
+        for statement in statements:
+            connection.execute(statement)
+
+
+def value(place: Place, sql: str) -> object:
+    """The first value of a query, on a new connection."""
+    with lakedbapi.connect(place.url) as connection:
+        row = connection.execute(sql).fetchone()
+        assert row is not None
+        return row[0]
+
+
+def snapshot_ids(place: Place) -> list[int]:
+    return sorted(id for (id,) in catalog_rows(place, "SELECT snapshot_id FROM ducklake_snapshot"))
+
+
+def orphans(place: Place) -> set[str]:
+    """Names of the files in the data path that the catalog neither refers to nor has scheduled for deletion."""
+    tables = ("ducklake_data_file", "ducklake_delete_file", "ducklake_files_scheduled_for_deletion")
+    known = {os.path.basename(path) for table in tables for (path,) in catalog_rows(place, f"SELECT path FROM {table}")}
+    return {name for _, _, names in os.walk(place.data_path) for name in names} - known
+
+
+def missing(place: Place) -> set[str]:
+    """Names of the files that the catalog refers to and that are not there."""
+    tables = ("ducklake_data_file", "ducklake_delete_file")
+    known = {os.path.basename(path) for table in tables for (path,) in catalog_rows(place, f"SELECT path FROM {table}")}
+    return known - {name for _, _, names in os.walk(place.data_path) for name in names}
+
+
+def catalog_rows(place: Place, sql: str) -> Iterator[tuple[object, ...]]:
+    """What the catalog database itself says."""
+    address = place.url.removeprefix("ducklake+").split("?")[0]
+    if place.backend == "sqlite":
+        address = f"sqlite:///{address.removeprefix('ducklake:///')}"
+    else:
+        address = address.replace("postgresql://", "postgresql+psycopg://")
+    engine = sqlalchemy.create_engine(address, poolclass=sqlalchemy.pool.NullPool)
+    with engine.connect() as connection:
+        yield from [tuple(row) for row in connection.execute(text(sql))]
