@@ -30,8 +30,6 @@ def method(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> s
         monkeypatch.setattr(deletions, "MASK_TOTAL", 1 << 60)
     if request.param in ("mask", "blocks"):
         monkeypatch.setattr(deletions, "MASK_TOTAL", 1)
-        monkeypatch.setattr(deletions, "MASK_DENSITY", 0.0)
-        monkeypatch.setattr(deletions, "MASK_POSITIONS", 1)
     if request.param == "blocks":
         monkeypatch.setattr(deletions, "BLOCK_ROWS", 1_000)
     return str(request.param)
@@ -105,10 +103,15 @@ def test_a_count_reads_no_column_and_is_exact(files: tuple[DuckDBEngine, list[Wr
     assert rows(engine.fetch(query)) == [(FILES * ROWS - 3,)]
 
 
-def test_dense_deletes_get_masks_and_sparse_ones_a_join() -> None:
+def test_many_deletes_get_masks() -> None:
     vectors = [None, DeleteVector.of([1]), DeleteVector.of(np.arange(0, 1_000_000, 50))]
-    chosen = deletions.methods(vectors, np.full(3, 1_000_000))
-    assert chosen.tolist() == ["none", "join", "mask"]
+    assert deletions.methods(vectors, np.full(3, 1_000_000)).tolist() == ["none", "mask", "mask"]
+
+
+def test_only_dense_deletes_get_masks_where_there_would_be_too_many(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(deletions, "MAX_LEAVES", 1)
+    vectors = [None, DeleteVector.of([1]), DeleteVector.of(np.arange(0, 1_000_000, 50))]
+    assert deletions.methods(vectors, np.full(3, 1_000_000)).tolist() == ["none", "join", "mask"]
 
 
 def test_a_few_deletes_in_all_are_joined_even_where_they_are_dense() -> None:
@@ -130,6 +133,7 @@ def test_masks_and_joins_and_neither_in_one_scan(
     files: tuple[DuckDBEngine, list[WrittenFile]], monkeypatch: pytest.MonkeyPatch, order: tuple[int, int, int]
 ) -> None:
     monkeypatch.setattr(deletions, "MASK_TOTAL", 1)
+    monkeypatch.setattr(deletions, "MAX_LEAVES", 1)
     engine, written = files
     dense, sparse, whole = order
     scan = Scan(SCHEMA, (group(written, {dense: range(0, ROWS, 2), sparse: [5]}),))

@@ -18,11 +18,9 @@ from lakedbapi.engine.duckdb.resources import Resources
 from lakedbapi.model.delete_vector import DeleteVector
 
 MASK_TOTAL = 10_000
-"""Deleted positions of a scan from which on masks are considered: here a join costs as much as masks (10 ns a row)."""
+"""Deleted positions of a scan from which on it uses masks: here a join costs as much (10 ns a row)."""
 MASK_DENSITY = 0.001
-"""Share of a file's rows that are deleted from which on it gets a mask, rather than more positions for the join."""
-MASK_POSITIONS = 500
-"""Deleted positions of a file below which a mask is not worth its planning (0.3 ms)."""
+"""Share of a file's rows that are deleted from which on it gets a mask, where not every file can have one."""
 BLOCK_ROWS = 1 << 20
 """Rows of a mask at most. DuckDB copies a constant for each vector of 2048 rows, which costs 3 ns a row for 128 KB and
 30 for 1 MB; but to find the right block costs 2 ns a row and level too."""
@@ -39,16 +37,20 @@ class Deletions:
 
 
 def methods(deletes: Sequence[DeleteVector | None], record_counts: npt.NDArray[np.int64]) -> npt.NDArray[np.str_]:
-    """The method for each file: `NONE`, `JOIN` or `MASK`."""
+    """The method for each file: `NONE`, `JOIN` or `MASK`.
+
+    A scan that uses both pays for both, so that masks are for all files with deletes as long as there are not too many.
+    """
     counts = np.fromiter(
         (0 if vector is None else len(vector) for vector in deletes), dtype=np.int64, count=len(deletes)
     )
-    chosen = np.where(counts == 0, NONE, JOIN)
+    some = counts > 0
+    chosen = np.where(some, JOIN, NONE)
     if counts.sum() >= MASK_TOTAL:
-        dense = (counts >= MASK_POSITIONS) & (counts >= record_counts * MASK_DENSITY)
-        leaves = np.where(dense, -(-record_counts // BLOCK_ROWS), 0)
-        if leaves.sum() <= MAX_LEAVES:
-            chosen = np.where(dense, MASK, chosen)
+        leaves = -(-record_counts // BLOCK_ROWS)
+        for masked in (some, some & (counts >= record_counts * MASK_DENSITY)):
+            if leaves[masked].sum() <= MAX_LEAVES:
+                return np.where(masked, MASK, chosen)
     return chosen
 
 
