@@ -86,8 +86,12 @@ class DuckLakeCatalog(Catalog):
         return f"<DuckLakeCatalog {self.backend.name}>"
 
     def latest(self) -> DuckLakeSnapshot:
-        with self.backend.glance() as connection:
-            found = self._read_snapshot(connection, _newest(self.backend.tables))
+        try:
+            found = self._read_newest()
+        except OperationalError as error:
+            if not error.retryable:
+                raise
+            found = self._read_newest()  # A pooled connection had broken; all of them are new now.
         if found is None:
             raise OperationalError(f"catalog {self.backend.name}: it has no snapshot, so it is incomplete")
         with self._lock:
@@ -98,6 +102,10 @@ class DuckLakeCatalog(Catalog):
                 return known
             self._latest = found
         return found
+
+    def _read_newest(self) -> DuckLakeSnapshot | None:
+        with self.backend.glance() as connection:
+            return self._read_snapshot(connection, _newest(self.backend.tables))
 
     def as_of(self, point: AsOf) -> DuckLakeSnapshot:
         snapshot = self.backend.tables.snapshot
@@ -179,7 +187,7 @@ class DuckLakeCatalog(Catalog):
         with self._lock:
             objects = self._objects.get(snapshot.schema_version)
         if objects is None:
-            with self.backend.read() as connection:
+            with snapshot.reading() as connection:
                 objects = load_objects(connection, self.backend.tables, snapshot.id, self.data_path)
             with self._lock:
                 self._objects[snapshot.schema_version] = objects

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from datetime import datetime
 from functools import cached_property
@@ -14,7 +15,10 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
+from sqlalchemy import select
+from sqlalchemy.engine import Connection
 
+from lakedbapi.errors import ConflictError
 from lakedbapi.formats.base import Snapshot
 from lakedbapi.formats.ducklake.files import (
     LAKE_FILES,
@@ -44,8 +48,8 @@ V = TypeVar("V")
 class DuckLakeSnapshot(Snapshot):
     """Loads each table's parts when they are first asked for, each in one short catalog transaction, and keeps them.
 
-    The tables of the catalog are not versioned by themselves, so two loads see the same snapshot: only rows that this
-    snapshot sees count, and those never change, except that compaction replaces files by others with the same rows.
+    Loads at different times fit together: what a snapshot sees never changes, except that compaction replaces files by
+    others with the same rows.
     """
 
     def __init__(
@@ -68,6 +72,18 @@ class DuckLakeSnapshot(Snapshot):
         self._row_groups: dict[tuple[int, Schema], Sequence[RowGroup]] = {}
         self._statistics: dict[tuple[int, int], ColumnStatistics] = {}
         self._partition_values: dict[int, pa.Table] = {}
+
+    @contextmanager
+    def reading(self) -> Iterator[Connection]:
+        """A short read of the catalog; ConflictError if the snapshot has been expired: rows of it may be gone."""
+        backend = self._catalog.backend
+        snapshot = backend.tables.snapshot.c
+        with backend.read() as connection:
+            if connection.execute(select(snapshot.snapshot_id).where(snapshot.snapshot_id == self.id)).first() is None:
+                raise ConflictError(
+                    f"catalog {backend.name}: snapshot {self.id} was expired while it was read; start a new transaction"
+                )
+            yield connection
 
     def __repr__(self) -> str:
         return f"<DuckLakeSnapshot {self.id} of {self._catalog.backend.name}>"
@@ -103,7 +119,7 @@ class DuckLakeSnapshot(Snapshot):
             return None
         key = table.id, field_id
         if key not in self._statistics:
-            with self._catalog.backend.read() as connection:
+            with self.reading() as connection:
                 known = self._catalog.statistics.get(key)
                 found = load_column_statistics(connection, self._catalog.backend.tables, table.id, field, known)
             self._statistics[key] = found
@@ -115,7 +131,7 @@ class DuckLakeSnapshot(Snapshot):
         if table.partitioning is None:
             return {}
         if table.id not in self._partition_values:
-            with self._catalog.backend.read() as connection:
+            with self.reading() as connection:
                 known = self._catalog.partition_values.get(table.id)
                 values = load_partition_values(connection, self._catalog.backend.tables, table.id, known)
             self._partition_values[table.id] = self._catalog.partition_values[table.id] = values
@@ -152,7 +168,7 @@ class DuckLakeSnapshot(Snapshot):
     ) -> FileGroup:
         if mapping_id < 0:
             return FileGroup(files, vectors, encryption_keys=keys)
-        with self._catalog.backend.read() as connection:
+        with self.reading() as connection:
             fields = load_name_mapping(connection, self._catalog.backend.tables, mapping_id)
         names = {id: name for id, name, is_partition in fields if not is_partition}
         folders = {id: name for id, name, is_partition in fields if is_partition}
@@ -169,7 +185,7 @@ class DuckLakeSnapshot(Snapshot):
         key = table.id, table.schema
         if key not in self._row_groups:
             backend = self._catalog.backend
-            with backend.read() as connection:
+            with self.reading() as connection:
                 inlined = inlined_tables(connection, backend, table.id, self._catalog.inlined_tables)
                 groups = [read_row_group(connection, backend, source, table, self.id) for source in inlined]
             self._row_groups[key] = [group for group in groups if group is not None]
@@ -187,7 +203,7 @@ class DuckLakeSnapshot(Snapshot):
         found = self._files.get(table.id)
         if found is None:
             backend = self._catalog.backend
-            with backend.read() as connection:
+            with self.reading() as connection:
                 known = self._catalog.file_rows.get(table.id)
                 loaded, rows = load_files(connection, backend, table, self.id, known)
             if known is None or known.snapshot < self.id:

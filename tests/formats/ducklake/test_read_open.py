@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from sqlalchemy import insert, select
+from sqlalchemy import delete, insert, select
 
-from compliance.peers.lakes import Place, on_postgresql
+from compliance.peers.lakes import POSTGRESQL, Place, on_postgresql
 from compliance.peers.peer import Peer
 from lakedbapi import errors, formats, url
 from lakedbapi.formats.ducklake.catalog import DuckLakeCatalog
@@ -258,3 +258,25 @@ def test_times_in_any_spelling_of_sqlite_are_read(tmp_path: Path) -> None:
         with sqlite3.connect(tmp_path / "c.sqlite") as connection:
             connection.execute("UPDATE ducklake_snapshot SET snapshot_time = ?", [spelling])
         assert format_timestamp(catalog.latest().time) == "2026-11-29 22:08:46.5+00"
+
+
+def test_a_broken_connection_is_replaced(tmp_path: Path) -> None:
+    psycopg = pytest.importorskip("psycopg")
+    with on_postgresql(tmp_path) as place:
+        catalog = Empty(url.parse(place.url).location, f"{tmp_path}/data/").open()
+        before = catalog.latest()
+        with psycopg.connect(POSTGRESQL, autocommit=True) as server:
+            name = url.urlsplit(catalog.backend.name).path[1:]
+            server.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = %s", [name])
+        assert catalog.latest() is before
+
+
+def test_an_expired_snapshot_is_not_read_any_more(empty: Empty) -> None:
+    catalog = empty.open()
+    pinned = catalog.latest()
+    backend = catalog.backend
+    with backend.write() as connection:
+        connection.execute(insert(backend.tables.snapshot).values(snapshot_id=1, schema_version=0))
+        connection.execute(delete(backend.tables.snapshot).where(backend.tables.snapshot.c.snapshot_id == 0))
+    with pytest.raises(errors.ConflictError, match="snapshot 0 was expired"):
+        pinned.tables()
