@@ -158,7 +158,7 @@ def _distinct(target: Target, keys: Mapping[str, str], parameters: ParameterTabl
     selected = ", ".join(f"{value} AS {name}" for value, name in zip(values, names, strict=True))
     known = " AND ".join(f"{name} IS NOT NULL" for name in names)
     sql = (
-        f"SELECT count(*), count(DISTINCT ({', '.join(names)},)) FROM "
+        f"SELECT count(*), count(DISTINCT row({', '.join(names)})) FROM "
         f"(SELECT {selected} FROM {_from_parameters(target)}) WHERE {known}"
     )
     try:

@@ -96,7 +96,7 @@ def _decimal(value: decimal.Decimal, where: str) -> object:
         raise DataError(
             f"Parameter {where}: the decimal {value} has more than 38 digits. Round it, or pass it as a float or text."
         )
-    return value
+    return value if exponent <= 0 else decimal.Decimal(int(value))  # DuckDB 1 reads 1E+3 as 1
 
 
 def _numpy(value: np.generic, where: str) -> object:
