@@ -115,7 +115,7 @@ class Attempt:
         snapshot, changes = self.tables.snapshot.c, self.tables.snapshot_changes.c
         row = connection.execute(
             select(snapshot.snapshot_time, snapshot.next_catalog_id, snapshot.next_file_id, changes.changes_made).where(
-                snapshot.snapshot_id == self.snapshot_id, changes.snapshot_id == self.snapshot_id
+                snapshot.snapshot_id == self.snapshot_id, changes.snapshot_id == snapshot.snapshot_id
             )
         ).first()
         ours = (self.time, self.ids.next_catalog_id, self.ids.next_file_id, str(self.made))

@@ -87,6 +87,9 @@ class Backend(ABC):
                     ) from error
                 transaction.rollback()
                 raise
+            except BaseException:
+                connection.invalidate()  # Interrupted: the connection may be in the middle of anything.
+                raise
 
     @contextmanager
     def creation(self) -> Iterator[Connection]:

@@ -9,16 +9,18 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING
 
 from sqlalchemy import exc
 from sqlalchemy.engine import Connection
 
-from lakedbapi.errors import CommitUnknownError, ConflictError, Error, NotSupportedError, ProgrammingError
+from lakedbapi.errors import CommitUnknownError, Error, NotSupportedError, OperationalError, ProgrammingError
 from lakedbapi.formats.base import CommitResult, Snapshot
 from lakedbapi.formats.ducklake import conflicts, identity
 from lakedbapi.formats.ducklake.attempt import Attempt, newest_snapshot
+from lakedbapi.formats.ducklake.backend import Failure
 from lakedbapi.formats.ducklake.ddl import Definitions
 from lakedbapi.formats.ducklake.live_deletes import DeleteFiles
 from lakedbapi.formats.ducklake.rows import RowWriter, Target
@@ -44,23 +46,32 @@ class Committer:
         self._changes = changes
         self._delete_files = DeleteFiles(catalog.storage)
         self._attempts = 0
+        self._maybe_committed: set[str] = set()
+        """Delete files of the attempt that is being committed."""
 
     def commit(self) -> CommitResult:
         """Raises ConflictError with nothing changed; CommitUnknownError when the connection broke and stays broken."""
         if self._changes.empty:
             return CommitResult(self._base.id)
         self._check_allowed()
-        used: set[str] = set()
         try:
             self._write_ahead()
             attempt = self._succeed()
-            used = attempt.used_files
         except CommitUnknownError:
-            used = self._delete_files.paths
             raise
-        finally:
-            self._catalog.storage.delete(sorted(self._delete_files.paths - used))
+        except Error:
+            self._remove_all_but(set())
+            raise
+        except BaseException:
+            self._remove_all_but(self._maybe_committed)
+            raise
+        self._remove_all_but(attempt.used_files)
         return CommitResult(attempt.result, self._attempts, attempt.table_ids)
+
+    def _remove_all_but(self, kept: set[str]) -> None:
+        """Remove delete files. One that cannot be removed is an orphan that no reader sees: not worth an error."""
+        with suppress(OperationalError):
+            self._catalog.storage.delete(sorted(self._delete_files.paths - kept))
 
     def _check_allowed(self) -> None:
         if self._catalog.option("encrypted") == "true":
@@ -93,20 +104,37 @@ class Committer:
                 return self._try()
             except _NotCommitted:
                 pass
-            except ConflictError as error:
-                if not isinstance(error.__cause__, exc.SQLAlchemyError) or time.monotonic() > deadline:
+            except CommitUnknownError:
+                raise
+            except OperationalError as error:
+                if not self._may_succeed_later(error) or time.monotonic() > deadline:
                     raise
             time.sleep(wait * random.uniform(0.5, 1))
             wait = min(wait * 1.5, _LONGEST_WAIT)
+
+    def _may_succeed_later(self, error: OperationalError) -> bool:
+        """Whether the catalog's database failed for a moment, with nothing committed."""
+        cause = error.__cause__
+        return isinstance(cause, exc.SQLAlchemyError) and self._backend.classify(cause) is not Failure.OTHER
 
     def _try(self) -> Attempt:
         attempt: Attempt | None = None
         try:
             with self._backend.write() as connection:
                 attempt = self._write(connection)
+                self._maybe_committed = attempt.used_files
         except CommitUnknownError as error:
             assert attempt is not None
             self._look_for(attempt, error)
+        except Exception:
+            raise
+        except BaseException as error:
+            if attempt is None:
+                raise
+            raise CommitUnknownError(
+                f"the commit of snapshot {attempt.snapshot_id} was interrupted, so it is unknown whether it took "
+                "effect; its files were kept"
+            ) from error
         return attempt
 
     def _write(self, connection: Connection) -> Attempt:

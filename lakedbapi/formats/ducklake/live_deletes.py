@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from sqlalchemy import select
 from sqlalchemy.engine import Connection
+from sqlalchemy.sql import ColumnElement
 
 from lakedbapi.formats.ducklake.backend import Backend
 from lakedbapi.formats.ducklake.delete_files import Deletions, WrittenDeletes, read_deletes, write_deletes
@@ -46,17 +47,15 @@ class LiveDeletes:
         cls, connection: Connection, backend: Backend, table_id: int, directory: str, file_ids: Sequence[int]
     ) -> LiveDeletes:
         """From the catalog; `directory` is the table's."""
-        files = dict(_delete_files(connection, backend, directory, file_ids))
+        files = dict(_delete_files(connection, backend, table_id, directory, file_ids))
         target = backend.tables.inlined_delete(table_id)
         if not backend.has_table(connection, target.name):
             return cls(files, {})
+        found = select(target.c.file_id, target.c.row_id).where(*_few(target.c.file_id, file_ids))
         positions: dict[int, list[int]] = {}
-        for chunk in chunks(file_ids):
-            for file_id, position in connection.execute(
-                select(target.c.file_id, target.c.row_id).where(target.c.file_id.in_(chunk))
-            ):
-                positions.setdefault(file_id, []).append(position)
-        return cls(files, {file_id: DeleteVector.of(found) for file_id, found in positions.items()})
+        for file_id, position in connection.execute(found):
+            positions.setdefault(file_id, []).append(position)
+        return cls(files, {id: DeleteVector.of(positions[id]) for id in positions.keys() & set(file_ids)})
 
     def count(self, file_id: int) -> int:
         """The number of deleted rows."""
@@ -65,22 +64,28 @@ class LiveDeletes:
 
 
 def _delete_files(
-    connection: Connection, backend: Backend, directory: str, file_ids: Sequence[int]
+    connection: Connection, backend: Backend, table_id: int, directory: str, file_ids: Sequence[int]
 ) -> Iterator[tuple[int, LiveDeleteFile]]:
     rows = backend.tables.delete_file.c
-    for chunk in chunks(file_ids):
-        live = select(
-            rows.data_file_id,
-            rows.delete_file_id,
-            rows.path,
-            rows.path_is_relative,
-            rows.format,
-            rows.delete_count,
-            rows.begin_snapshot,
-        ).where(rows.data_file_id.in_(chunk), rows.end_snapshot.is_(None))
-        for file_id, id, path, is_relative, format, count, begin in connection.execute(live):
+    live = select(
+        rows.data_file_id,
+        rows.delete_file_id,
+        rows.path,
+        rows.path_is_relative,
+        rows.format,
+        rows.delete_count,
+        rows.begin_snapshot,
+    ).where(rows.table_id == table_id, rows.end_snapshot.is_(None), *_few(rows.data_file_id, file_ids))
+    wanted = set(file_ids)
+    for file_id, id, path, is_relative, format, count, begin in connection.execute(live):
+        if file_id in wanted:
             full_path = resolve(directory, path, is_relative)
             yield file_id, LiveDeleteFile(id, full_path, format or "parquet", count, begin)
+
+
+def _few(column: ColumnElement[int], ids: Sequence[int]) -> Sequence[ColumnElement[bool]]:
+    """A condition for few ids. The column has no index: for many one scan of all is better than one for each part."""
+    return [column.in_(ids)] if len(ids) <= _CHUNK else []
 
 
 class DeleteFiles:

@@ -174,26 +174,23 @@ class RowWriter:
         """End whole files. Nobody else may have deleted rows of them: these rows would be counted twice."""
         attempt, files, deletes = self._attempt, self._tables.data_file, self._tables.delete_file
         removed = sorted(self._rows.removed)
+        now = self._target.live_deletes(attempt.connection, removed)
         if attempt.previous.id != self._target.base.id:
-            self._nobody_else_deleted(removed)
+            self._nobody_else_deleted(now)
         for chunk in chunks(removed):
             if attempt.end(files, files.c.data_file_id.in_(chunk)) != len(chunk):
                 raise self._replaced()
-            attempt.end(deletes, deletes.c.data_file_id.in_(chunk))
+        for chunk in chunks(sorted(file.id for file in now.files.values())):
+            attempt.end(deletes, deletes.c.delete_file_id.in_(chunk))
         attempt.made.add(changes_made.DELETED, self._table.id)
 
-    def _nobody_else_deleted(self, file_ids: Sequence[int]) -> None:
+    def _nobody_else_deleted(self, now: LiveDeletes) -> None:
         base, before = self._target.base, self._target.before
         assert before is not None
         files = base.files(before)
-        touched = files.filter(pc.is_in(files.column("file_id"), pa.array(file_ids, pa.int64())))
-        known = dict(
-            zip(touched.column("file_id").to_pylist(), touched.column("deleted_count").to_pylist(), strict=True)
-        )
-        now = self._target.live_deletes(self._attempt.connection, file_ids)
-        for file_id in file_ids:
-            if now.count(file_id) != known.get(file_id):
-                raise self._replaced()
+        known = dict(zip(files.column("file_id").to_pylist(), files.column("deleted_count").to_pylist(), strict=True))
+        if any(now.count(file_id) != known.get(file_id) for file_id in self._rows.removed):
+            raise self._replaced()
 
     def _delete_positions(self) -> None:
         attempt, rows = self._attempt, self._rows

@@ -8,9 +8,12 @@ import threading
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
 import pytest
+from sqlalchemy import event
+from sqlalchemy.engine import Connection
 
 from compliance.peers.lakes import Place, on_postgresql
 from compliance.peers.peer import Peer
@@ -28,36 +31,28 @@ from compliance.peers.lakes import Place
 from lakedbapi.engine.duckdb import DuckDBEngine
 from tests.formats.ducklake.writing import Lake, open_catalog
 
-backend, url, data_path, tables, limit = sys.argv[1:]
+backend, url, data_path, own = sys.argv[1:]
 place = Place(backend, url, "", data_path)
-lake = Lake(open_catalog(place, data_inlining_row_limit=limit), DuckDBEngine([data_path], [], ["lake"]))
+lake = Lake(open_catalog(place), DuckDBEngine([data_path], [], ["lake"]))
 for n in range(5):
-    lake.pin()
-    for table in tables.split(","):
-        lake.insert_inlined(table, (n,)) if limit != "0" else lake.insert(table, (n,))
+    lake.insert_inlined("shared", (n,))
+    lake.insert("shared" if n % 2 else own, (n,))
 """
 
 
-@pytest.mark.parametrize("limit", ["0", "10"])
-def test_processes_that_insert_into_the_same_and_into_other_tables(
-    lake: Lake, place: Place, peer: Peer, limit: str
-) -> None:
+def test_processes_that_insert_into_the_same_and_into_other_tables(lake: Lake, duckdb: Peer, place: Place) -> None:
     for name in ("shared", "a", "b", "c"):
         lake.create(name, column("i", "int32"))
-    peer.attach(place.location)
     arguments = [sys.executable, "-c", _WRITER, place.backend, place.url, place.data_path]
-    writers = [
-        subprocess.Popen([*arguments, f"shared,{own}", limit], cwd=PROJECT, stderr=subprocess.PIPE)
-        for own in ("a", "b", "c")
-    ]
+    writers = [subprocess.Popen([*arguments, own], cwd=PROJECT, stderr=subprocess.PIPE) for own in ("a", "b", "c")]
     for writer in writers:
         _, errors = writer.communicate(timeout=100)
         assert writer.returncode == 0, errors.decode()
     lake.pin()
-    assert [lake.count(name) for name in ("shared", "a", "b", "c")] == [15, 5, 5, 5]
+    assert [lake.count(name) for name in ("shared", "a", "b", "c")] == [15 + 6, 3, 3, 3]
     ids = [row[0] for row in lake.rows_of("snapshot")]
     assert ids == list(range(len(ids)))
-    assert peer.rows("SELECT count(*), count(DISTINCT rowid) FROM shared") == [(15, 15)]
+    assert duckdb.rows("SELECT count(*), count(DISTINCT rowid) FROM shared") == [(21, 21)]
     known = {row[5] for row in lake.rows_of("data_file")}
     assert {file.name for file in place.data_files} == known
 
@@ -123,3 +118,30 @@ def test_a_commit_waits_for_a_locked_catalog(lake: Lake, place: Place, engine: D
     thread.join(20)
     lake.pin()
     assert lake.count() == 1
+
+
+def test_an_interrupted_commit_keeps_its_files(lake: Lake, place: Place) -> None:
+    lake.create("t", column("i", "int32"))
+    lake.insert("t", *((i,) for i in range(20)))
+    engine = lake.catalog.backend.engine
+
+    def interrupt(connection: Connection) -> None:
+        if connection.in_transaction() and connection.info.pop("armed", False):
+            raise KeyboardInterrupt
+
+    def arm(connection: Connection, cursor: Any, statement: str, *rest: Any) -> None:
+        if statement.startswith("INSERT INTO ducklake_snapshot_changes"):
+            connection.info["armed"] = True
+
+    event.listen(engine, "commit", interrupt)
+    event.listen(engine, "before_cursor_execute", arm)
+    try:
+        with pytest.raises(CommitUnknownError, match="interrupted"):
+            lake.delete("t", {0: [1]})
+    finally:
+        event.remove(engine, "commit", interrupt)
+        event.remove(engine, "before_cursor_execute", arm)
+    assert len(place.data_files) == 2
+    lake.pin()
+    lake.delete("t", {0: [1]})
+    assert lake.count() == 19
