@@ -24,8 +24,8 @@ from lakedbapi.transaction import Contents, Transaction
 class MemorySnapshot(Snapshot):
     """One table, whose data files are `parts`; statistics are computed from them.
 
-    `unknown` are (file number, column name) pairs without statistics. `partitions` maps (field id, transform) to the value of
-    each file; a missing file number was written under another partitioning.
+    `unknown` are (file number, column name) pairs without statistics. `partitions` maps (field id, transform) to the
+    value of each file; a missing file number was written under another partitioning.
     """
 
     table: TableInfo

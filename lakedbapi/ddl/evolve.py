@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from lakedbapi.model.arrow import arrow_schema, arrow_type
 from lakedbapi.model.changes import RowChanges
@@ -48,13 +49,13 @@ def _array(array: pa.Array | pa.ChunkedArray, old: Field, new: Field, fill: Fill
         return pa.StructArray.from_arrays(parts, fields=list(type), mask=array.is_null())
     if isinstance(new.type, List) and isinstance(old.type, List):
         items = _array(array.flatten(), old.type.element, new.type.element, fill)
-        return pa.ListArray.from_arrays(_offsets(array), items, type=type, mask=array.is_null())
+        return pa.ListArray.from_arrays(_offsets(array, pc.list_value_length(array)), items, type=type)
     if isinstance(new.type, Map) and isinstance(old.type, Map):
-        array = array.take(pa.array(range(len(array)), pa.int64()))  # without what a slice leaves out
+        array = array.take(pa.array(range(len(array)), pa.int64()))  # without the entries that a slice leaves out
         keys = _array(array.keys, old.type.key, new.type.key, fill)
         items = _array(array.items, old.type.value, new.type.value, fill)
-        made = pa.MapArray.from_arrays(array.offsets, keys, items, type=type)
-        return pa.array(made, mask=array.is_null().to_numpy(zero_copy_only=False)) if array.null_count else made
+        lengths = pc.subtract(array.offsets[1:], array.offsets[:-1])
+        return pa.MapArray.from_arrays(_offsets(array, lengths), keys, items, type=type)
     return array.cast(type)
 
 
@@ -69,8 +70,9 @@ def _children(array: pa.Array, old: Struct, new: Struct, fill: Fill) -> list[pa.
     ]
 
 
-def _offsets(array: pa.Array) -> pa.Array:
-    """Offsets of the lists among the items of `flatten`, in which NULL lists have none."""
-    lengths = pa.compute.fill_null(pa.compute.list_value_length(array), 0)
-    ends = pa.compute.cumulative_sum(lengths.cast(pa.int32()))
-    return pa.concat_arrays([pa.array([0], pa.int32()), ends])
+def _offsets(array: pa.Array, lengths: pa.Array) -> pa.Array:
+    """Where each list, which has `lengths` items, starts among the items of all; NULL for a list that is NULL."""
+    ends = pc.cumulative_sum(pc.fill_null(lengths, 0).cast(pa.int32()))
+    starts = pa.concat_arrays([pa.array([0], pa.int32()), ends])
+    is_null = pa.concat_arrays([array.is_null(), pa.array([False])])
+    return pc.if_else(is_null, pa.scalar(None, pa.int32()), starts)

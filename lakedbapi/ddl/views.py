@@ -12,7 +12,7 @@ from lakedbapi.engine.base import Query
 from lakedbapi.errors import NotSupportedError, ProgrammingError
 from lakedbapi.model.catalog import CATALOG_PLACEHOLDER, ViewInfo, provisional_id
 from lakedbapi.model.sql_types import quote_identifier
-from lakedbapi.query.names import NewName, find_relation, find_schema, resolve_new, resolve_view
+from lakedbapi.query.names import DEFAULT_SCHEMA, NewName, find_relation, find_schema, resolve_new, resolve_view
 from lakedbapi.query.relations import relations, without_rows
 from lakedbapi.sql.expressions import render
 from lakedbapi.sql.statements import CreateView, DropTable, Name
@@ -96,7 +96,8 @@ def _qualify(context: Context, place: NewName, table: exp.Table, common: set[str
         if found is None:
             if parts[0].casefold() != place.alias.casefold():
                 return
-            alias, schema = place.alias, "main"
+            alias = place.alias
+            schema = context.search_path[1] if context.search_path[0] == alias else DEFAULT_SCHEMA
         else:
             alias, schema = found.alias, found.schema.name
     else:

@@ -309,13 +309,14 @@ class _Function:
         return self.arguments if self.full is None else self.full
 
 
+_TABLE = ("table_name", "schema")
 _RANGE = ("table_name", "start_snapshot", "end_snapshot")
 
 _FUNCTIONS: Mapping[str, _Function] = {
     "snapshots": _Function(_snapshots, takes_catalog=True),
-    "history": _Function(_history, ("table_name",)),
-    "files": _Function(_files, ("table_name",)),
-    "delete_files": _Function(_delete_files, ("table_name",)),
+    "history": _Function(_history, _TABLE),
+    "files": _Function(_files, _TABLE),
+    "delete_files": _Function(_delete_files, _TABLE),
     "list_files": _Function(_list_files, ("table_name", "schema", "snapshot_version", "snapshot_time")),
     "table_info": _Function(_table_info),
     "options": _Function(_options),

@@ -13,7 +13,7 @@ from lakedbapi.sql.statements import Name
 from lakedbapi.transaction import CatalogView
 
 DEFAULT_SCHEMA = "main"
-"""The schema meant by `catalog.table`."""
+"""The schema meant by `catalog.table`, unless that catalog is the current one."""
 
 
 class ResolvedSchema(NamedTuple):
@@ -188,7 +188,7 @@ def _places(context: Context, name: Name) -> list[ResolvedSchema]:
         candidates = [(current, parts[0])]
         alias = catalog_alias(context, parts[0])
         if alias is not None:
-            candidates.append((alias, DEFAULT_SCHEMA))
+            candidates.append((alias, context.search_path[1] if alias == current else DEFAULT_SCHEMA))
     elif len(parts) == 3:
         candidates = [(resolve_catalog(context, parts[0]), parts[1])]
     else:

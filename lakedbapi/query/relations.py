@@ -237,7 +237,7 @@ def _moved(info: ViewInfo, query: Select, place: _Place) -> Select:
             continue
         if not table.catalog and table.db.casefold() == place.alias.casefold():
             table.set("catalog", exp.to_identifier(place.alias, quoted=True))
-            table.set("db", exp.to_identifier(DEFAULT_SCHEMA, quoted=True))
+            table.set("db", exp.to_identifier(place.schema, quoted=True))
         if table.catalog.casefold() in ("", place.alias.casefold()):
             table.set("db", exp.to_identifier(table.db + place.suffix, quoted=True))
     return replace(query, text=render(tree), tree=tree)

@@ -45,10 +45,9 @@ def _version(catalog: Catalog, of: Name, value: Any) -> AsOf:
         return AsOf(ref=value)
     if not capabilities.travel_by_version:
         raise NotSupportedError(f"{of}: format {catalog.format!r} cannot be read at a version; give a timestamp")
-    try:
-        return AsOf(version=int(value))
-    except (TypeError, ValueError):
-        raise ProgrammingError(f"{of}: {value!r} is no version: give a whole number") from None
+    if not isinstance(value, (int, str)) or isinstance(value, bool):
+        raise ProgrammingError(f"{of}: {value!r} is no version: give a whole number")
+    return AsOf(version=int(value))
 
 
 def _timestamp(context: Context, catalog: Catalog, value: Any) -> AsOf:

@@ -1,0 +1,3 @@
+from tests.dml.conftest import connect, lake
+
+__all__ = ["connect", "lake"]

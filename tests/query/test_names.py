@@ -1,0 +1,61 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from lakedbapi.errors import ProgrammingError
+from tests.dml.conftest import Lake
+
+
+def test_names_are_found_in_any_case(numbers: Lake) -> None:
+    assert numbers("SELECT count(*) FROM LAKE.Main.T WHERE I < 10") == [(10,)]
+
+
+def test_a_two_part_name_is_a_schema_of_the_current_catalog_first(numbers: Lake) -> None:
+    numbers("CREATE SCHEMA lake")
+    numbers("CREATE TABLE lake.lake.t (other INTEGER)")
+    numbers("INSERT INTO lake.t VALUES (7)")
+    assert numbers("SELECT other FROM lake.lake.t") == [(7,)]
+
+
+def test_a_two_part_name_may_be_a_catalog_and_a_table_of_its_current_schema(numbers: Lake) -> None:
+    assert numbers("SELECT count(*) FROM lake.t") == [(190,)]
+    numbers("CREATE SCHEMA s")
+    numbers("USE s")
+    numbers("CREATE TABLE t (i INTEGER)")
+    assert numbers("SELECT count(*) FROM lake.t") == [(0,)]
+    assert numbers("DELETE FROM lake.t") == 0
+
+
+def test_a_two_part_name_may_be_another_catalog_and_a_table_of_main(numbers: Lake, tmp_path: Path) -> None:
+    numbers.connection.session.attach(str(tmp_path / "other"), "other")
+    numbers("CREATE TABLE other.u (i INTEGER)")
+    assert numbers("SELECT count(*) FROM other.u") == [(0,)]
+    assert numbers("SELECT count(*) FROM other.main.u, t") == [(0,)]
+
+
+def test_use_changes_where_plain_names_are_found(numbers: Lake) -> None:
+    numbers("CREATE SCHEMA s")
+    numbers("USE s")
+    with pytest.raises(ProgrammingError, match="t does not exist"):
+        numbers("SELECT * FROM t")
+    assert numbers("SELECT count(*) FROM main.t") == [(190,)]
+
+
+@pytest.mark.parametrize("statement", ["SELECT * FROM orders_", "DELETE FROM ordres", "DROP TABLE orderss"])
+def test_an_unknown_table_is_named_with_what_is_near(lake: Lake, statement: str) -> None:
+    lake("CREATE TABLE orders (i INTEGER)")
+    with pytest.raises(ProgrammingError, match=r"does not exist; did you mean orders\?"):
+        lake(statement)
+
+
+def test_a_view_cannot_be_changed_like_a_table(numbers: Lake) -> None:
+    numbers("CREATE VIEW v AS SELECT * FROM t")
+    with pytest.raises(ProgrammingError, match="v is a view"):
+        numbers("DELETE FROM v")
+
+
+def test_an_unknown_catalog_is_named_with_the_attached_ones(numbers: Lake) -> None:
+    with pytest.raises(ProgrammingError, match=r"'nosuch' is not attached \(attached: lake\)"):
+        numbers("DELETE FROM nosuch.main.t")

@@ -1,0 +1,155 @@
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+
+from lakedbapi.errors import NotSupportedError, ProgrammingError
+from tests.dml.conftest import Lake
+
+
+def test_a_common_table_shadows_a_table(numbers: Lake) -> None:
+    assert numbers("WITH t AS (SELECT 1 AS one) SELECT * FROM t") == [(1,)]
+
+
+def test_a_statement_sees_what_its_transaction_has_staged(numbers: Lake) -> None:
+    numbers("INSERT INTO t VALUES (1000, 'new')")
+    numbers("DELETE FROM t WHERE i < 100")
+    assert numbers("SELECT count(*), max(i) FROM t") == [(101, 1000)]
+    numbers.rollback()
+    assert numbers("SELECT count(*), max(i) FROM t") == [(190, 199)]
+
+
+def test_registered_arrow_data_joins_with_tables(numbers: Lake) -> None:
+    numbers.connection.session.register("wanted", pa.table({"k": [3, 150]}))
+    assert numbers("SELECT s FROM t JOIN wanted ON i = k ORDER BY i") == [("x3",), ("x150",)]
+
+
+def test_a_registered_name_that_a_table_has_is_refused(numbers: Lake) -> None:
+    numbers.connection.session.register("T", pa.table({"k": [3]}))
+    with pytest.raises(ProgrammingError, match="both a registered Arrow object and a table"):
+        numbers("SELECT * FROM t")
+
+
+@pytest.mark.parametrize(
+    "reference",
+    [
+        "t AT (VERSION => 3)",
+        "t FOR VERSION AS OF 3",
+        "t VERSION AS OF '3'",
+        "lake.main.t AT (VERSION => 1 + 2)",
+    ],
+)
+def test_a_version_can_be_read(numbers: Lake, reference: str) -> None:
+    assert numbers(f"SELECT count(*) FROM {reference}") == [(200,)]
+
+
+def test_a_version_can_be_a_parameter(numbers: Lake) -> None:
+    assert numbers("SELECT count(*) FROM t FOR VERSION AS OF ?", 2) == [(100,)]
+
+
+def test_two_versions_can_be_compared_in_one_query(numbers: Lake) -> None:
+    gone = "SELECT i FROM t AT (VERSION => 3) EXCEPT SELECT i FROM t ORDER BY i"
+    assert numbers(gone) == [(i,) for i in range(50, 60)]
+
+
+def test_a_timestamp_can_be_read(numbers: Lake) -> None:
+    [(time,)] = numbers("SELECT snapshot_time FROM snapshots() WHERE snapshot_id = 2")
+    assert numbers("SELECT count(*) FROM t FOR TIMESTAMP AS OF ?", time) == [(100,)]
+    naive_utc = time.replace(tzinfo=None)
+    assert numbers("SELECT count(*) FROM t FOR TIMESTAMP AS OF ?", naive_utc) == [(100,)]
+    assert numbers(f"SELECT count(*) FROM t FOR TIMESTAMP AS OF '{time.isoformat(' ')}'") == [(100,)]
+
+
+def test_a_table_is_found_under_its_name_at_that_version(numbers: Lake) -> None:
+    numbers("ALTER TABLE t RENAME TO t2")
+    numbers("ALTER TABLE t2 RENAME COLUMN s TO text")
+    numbers.commit()
+    assert numbers("SELECT s FROM t AT (VERSION => 2) WHERE i = 7") == [("x7",)]
+    with pytest.raises(ProgrammingError, match="t2 does not exist at the point in time"):
+        numbers("SELECT * FROM t2 AT (VERSION => 2)")
+
+
+@pytest.mark.parametrize(
+    ("clause", "message"),
+    [
+        ("VERSION AS OF 99", "No snapshot found at version 99"),
+        ("VERSION AS OF 'main'", "'main' is no version"),
+        ("VERSION AS OF 1.5", "no version"),
+        ("TIMESTAMP AS OF '1999-01-01'", "No snapshot found at timestamp"),
+        ("TIMESTAMP AS OF 'soon'", "'soon' is no timestamp"),
+    ],
+)
+def test_a_point_that_does_not_exist_is_an_error(numbers: Lake, clause: str, message: str) -> None:
+    with pytest.raises(ProgrammingError, match=message):
+        numbers(f"SELECT * FROM t FOR {clause}")
+
+
+def test_a_view_reads_its_tables(numbers: Lake) -> None:
+    numbers("CREATE VIEW v AS SELECT i, s FROM t WHERE i > 197")
+    numbers("CREATE VIEW w (number) AS SELECT i FROM v")
+    assert sorted(numbers("SELECT number FROM w")) == [(198,), (199,)]
+
+
+def test_a_view_of_another_schema_finds_its_own_tables(numbers: Lake) -> None:
+    numbers("CREATE SCHEMA s")
+    numbers("USE s")
+    numbers("CREATE TABLE t (other INTEGER)")
+    numbers("CREATE VIEW main.here AS SELECT * FROM t")
+    numbers("CREATE VIEW main.there AS SELECT * FROM main.t")
+    numbers("USE main")
+    assert numbers("SELECT * FROM here") == []
+    assert numbers("SELECT count(*) FROM there") == [(190,)]
+
+
+def test_a_view_at_a_version_reads_everything_at_that_version(numbers: Lake) -> None:
+    numbers("CREATE VIEW plain AS SELECT * FROM t")
+    numbers("CREATE VIEW qualified AS SELECT * FROM main.plain UNION ALL SELECT * FROM lake.main.t")
+    numbers.commit()
+    numbers("DELETE FROM t")
+    numbers.commit()
+    assert numbers("SELECT count(*) FROM qualified AT (VERSION => 5)") == [(380,)]
+    both = "SELECT (SELECT count(*) FROM plain), (SELECT count(*) FROM plain AT (VERSION => 5))"
+    assert numbers(both) == [(0, 190)]
+
+
+def test_a_view_can_travel(numbers: Lake) -> None:
+    numbers("CREATE VIEW before AS SELECT * FROM t AT (VERSION => 3)")
+    assert numbers("SELECT count(*) FROM before") == [(200,)]
+
+
+def test_hidden_columns_can_be_named_but_are_not_in_a_star(numbers: Lake) -> None:
+    assert numbers("SELECT *, rowid, snapshot_id FROM t WHERE i = 150") == [(150, "x150", 150, 3)]
+    assert numbers("SELECT * FROM t WHERE rowid = 3") == [(3, "x3")]
+    assert numbers("SELECT a.* FROM t a JOIN t b ON a.rowid = b.rowid WHERE a.i = 4") == [(4, "x4")]
+
+
+def test_positions_are_physical(numbers: Lake) -> None:
+    assert numbers("SELECT file_row_number FROM t WHERE i IN (60, 160) ORDER BY i") == [(60,), (60,)]
+
+
+def test_rows_in_no_file_have_no_file_name(numbers: Lake) -> None:
+    numbers("INSERT INTO t VALUES (1000, 'new')")
+    assert numbers("SELECT filename FROM t WHERE i = 1000") == [(None,)]
+    assert numbers("SELECT count(DISTINCT filename) FROM t") == [(2,)]
+
+
+def test_a_column_called_like_a_hidden_one_is_the_tables_own(lake: Lake) -> None:
+    lake("CREATE TABLE t (rowid VARCHAR)")
+    lake("INSERT INTO t VALUES ('mine')")
+    assert lake("SELECT rowid FROM t") == [("mine",)]
+    assert lake("SELECT * FROM t") == [("mine",)]
+
+
+def test_a_subquery_that_names_a_hidden_column_shows_it(numbers: Lake) -> None:
+    assert numbers("SELECT * FROM (SELECT rowid, i FROM t) WHERE i = 5") == [(5, 5)]
+
+
+def test_hidden_columns_and_natural_joins_are_refused(numbers: Lake) -> None:
+    with pytest.raises(NotSupportedError, match="NATURAL JOIN"):
+        numbers("SELECT *, rowid FROM t NATURAL JOIN (SELECT 1 AS i) u")
+
+
+def test_nullability_of_results_follows_the_table(lake: Lake) -> None:
+    lake("CREATE TABLE t (a INTEGER NOT NULL, b INTEGER)")
+    lake("SELECT a, b, a + b FROM t")
+    assert [column[6] for column in lake.cursor.description] == [False, True, None]
