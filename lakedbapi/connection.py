@@ -5,6 +5,7 @@ from __future__ import annotations
 import weakref
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from datetime import datetime
 from types import TracebackType
 from typing import Any
 
@@ -14,9 +15,11 @@ from lakedbapi import errors
 from lakedbapi.arrow_input import arrow_data
 from lakedbapi.cursor import Cursor, Parameters
 from lakedbapi.errors import InterfaceError
+from lakedbapi.model.catalog import AsOf
 from lakedbapi.model.sql_types import quote_identifier
 from lakedbapi.session import Session
-from lakedbapi.url import ConnectOptions
+from lakedbapi.transaction import CatalogView
+from lakedbapi.url import ConnectOptions, point
 
 
 class Connection:
@@ -153,14 +156,32 @@ class Connection:
     adbc_cancel = interrupt
 
     @property
-    def adbc_current_catalog(self) -> str:
+    def current_catalog(self) -> str:
         """The catalog that unqualified names are looked up in."""
         return self.session.search_path[0]
 
     @property
-    def adbc_current_db_schema(self) -> str:
+    def current_schema(self) -> str:
         """The schema that unqualified names are looked up in."""
         return self.session.search_path[1]
+
+    adbc_current_catalog = current_catalog
+    adbc_current_db_schema = current_schema
+
+    @property
+    def catalogs(self) -> tuple[str, ...]:
+        """The names of the attached catalogs."""
+        return tuple(self.session.catalogs)
+
+    def catalog_view(
+        self, catalog: str | None = None, *, as_of: AsOf | int | str | datetime | None = None
+    ) -> CatalogView:
+        """Schemas, tables and views of a catalog (default: the current one), as the open transaction sees them.
+
+        With `as_of`: as they were at that point. ProgrammingError when no such catalog is attached.
+        """
+        at = None if as_of is None else point(as_of, refs=True)
+        return self.session.catalog_view(self.current_catalog if catalog is None else catalog, at)
 
     def adbc_get_info(self) -> dict[str, str]:
         """Names and versions, by ADBC's keys."""
@@ -179,7 +200,7 @@ class Connection:
         """The Arrow schema of a table's rows."""
         parts = [part for part in (catalog_filter, db_schema_filter, table_name) if part is not None]
         if catalog_filter is not None and db_schema_filter is None:
-            parts.insert(1, self.adbc_current_db_schema)
+            parts.insert(1, self.current_schema)
         with self.execute(f"SELECT * FROM {'.'.join(map(quote_identifier, parts))} LIMIT 0") as cursor:
             return cursor.fetch_arrow_table().schema
 

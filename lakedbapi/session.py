@@ -22,7 +22,7 @@ from lakedbapi.model.changes import Changes
 from lakedbapi.procedures import PROCEDURES
 from lakedbapi.sql import guard
 from lakedbapi.sql import statements as st
-from lakedbapi.transaction import Transaction
+from lakedbapi.transaction import CatalogView, Transaction
 from lakedbapi.url import ConnectOptions, parse_attach
 
 Parameters = Sequence[object] | Mapping[str, object] | None
@@ -224,6 +224,15 @@ class Session:
             self.rollback()
             self._closed = True
             self._drop_engine()
+
+    def catalog_view(self, alias: str, as_of: AsOf | None = None) -> CatalogView:
+        """The catalog as the open transaction sees it, or as it was at `as_of`. In autocommit: as it is now."""
+        with self._lock:
+            self._check_open()
+            view = self._open_transaction().view(self._attached(alias), as_of)
+            if self._autocommit and not self._explicit:
+                self._transaction = None
+            return view
 
     def context(self, values: Mapping[str, object] | None = None, as_of: AsOf | None = None) -> Context:
         """The context of a statement that would run now, in the open transaction."""

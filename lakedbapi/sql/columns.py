@@ -21,6 +21,8 @@ _COLUMN_CLAUSES = (
     ("check",),
     ("constraint",),
     ("generated",),
+    ("autoincrement",),
+    ("auto_increment",),
     ("comment",),
     ("collate",),
 )
@@ -46,6 +48,8 @@ def read_column(reader: Reader) -> tuple[Field, tuple[Constraint, ...]]:
             default = read_default(reader)
         elif reader.accept("generated"):
             identity = _read_identity(reader)
+        elif reader.accept("autoincrement") or reader.accept("auto_increment"):
+            identity = True
         elif reader.accept("comment"):
             comment = reader.string()
         else:
