@@ -35,8 +35,8 @@ class RepeatedKeyError(ProgrammingError):
 def upsert(target: Target, statement: Insert, proposed: pa.Table, new_rows: NewRows) -> Counted:
     """`proposed` rows are inserted where no row has the same key, else update it or are left out.
 
-    A NULL in the key conflicts with nothing. Several proposed rows with one key: DO NOTHING keeps the first, OR REPLACE
-    the last, DO UPDATE is an error.
+    A NULL in the key conflicts with nothing. Several proposed rows with one key: DO NOTHING keeps the first, OR
+    REPLACE the last, DO UPDATE is an error.
     """
     target.require("INSERT … ON CONFLICT", target.capabilities.row_changes)
     conflict = statement.on_conflict

@@ -75,8 +75,8 @@ def _expressions(statement: Merge) -> list[exp.Expression | None]:
 class _Reading:
     """Turns a statement's clauses into SQL.
 
-    Both sides are visible in every clause; an unqualified name means the target where there is no source row, and
-    the source where there is no target row.
+    Both sides are visible in every clause; an unqualified name means the target where there is no source row, and the
+    source where there is no target row.
     """
 
     def __init__(self, target: Target, statement: Merge) -> None:

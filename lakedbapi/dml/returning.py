@@ -53,8 +53,7 @@ def evaluate(
     """The result rows and their SQL types.
 
     `rows` are the target's rows, `sources` for each alias the rows that stood beside them (structs), `actions` what
-    MERGE
-    did to each.
+    MERGE did to each.
     """
     hidden: dict[RelationName, Relation] = {
         target.relation_name(ROWS): ScanRelation(Scan(target.table.schema, rows=(RowGroup("returned", rows),)))

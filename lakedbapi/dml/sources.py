@@ -18,7 +18,8 @@ def with_clause(ctes: exp.With | None) -> str:
 def from_clause(target: str, others: Sequence[exp.Expression]) -> str:
     """FROM with the target and the statement's other relations.
 
-    The target comes last: a subquery in FROM sees the relations before it, but none of a DML statement sees the target.
+    The target comes last: a subquery in FROM sees the relations before it, but none of a DML statement sees the
+    target.
     """
     return " FROM " + ", ".join([*map(render, others), target])
 

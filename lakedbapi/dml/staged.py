@@ -13,8 +13,7 @@ def appended(staged: tuple[StagedRows, ...], new: StagedRows) -> tuple[StagedRow
     """`staged` with `new` behind the rows of its kind (with or without row ids).
 
     Parts of one kind at least double in size from the last to the first, so a transaction of n single-row statements
-    has
-    log n parts and copies each row log n times.
+    has log n parts and copies each row log n times.
     """
     parts = list(staged)
     place = len(parts)

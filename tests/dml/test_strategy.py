@@ -95,3 +95,15 @@ class TestExplain:
         assert any("rows: 1 matched" in line for line in self.lines(files, merge))
         assert any("200 deleted" in line for line in self.lines(files, "DELETE FROM t"))
         assert any("data files" in line for line in self.lines(files, "INSERT INTO t VALUES (1, 'x')"))
+
+
+def test_the_thresholds_are_options(files):
+    files("ALTER TABLE t SET ('lake.rewrite_deleted_fraction' = '0.5')")
+    files("DELETE FROM t WHERE id BETWEEN 0 AND 49")
+    assert len(files.staged().rewritten) == 1
+    files("ALTER TABLE t SET ('lake.rewrite_max_rows' = '10')")
+    files("DELETE FROM t WHERE id BETWEEN 110 AND 170")
+    assert len(files.staged().rewritten) == 1
+    files("ALTER TABLE t SET ('lake.rewrite_max_rows' = 'many')")
+    with pytest.raises(lakedbapi.ProgrammingError, match="rewrite_max_rows"):
+        files("DELETE FROM t WHERE id = 190")
