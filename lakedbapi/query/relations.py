@@ -112,7 +112,8 @@ class _Collector:
     predicates: Mapping[str, Filter]
     hidden: Mapping[str, frozenset[str]]
     found: dict[RelationName, Relation] = field(default_factory=dict)
-    expanding: list[RelationName] = field(default_factory=list)
+    expanding: dict[RelationName, Select] = field(default_factory=dict)
+    """The queries of the views that are being looked into, outermost first."""
 
     def collect(self, identifiers: frozenset[str], specials: Sequence[Special], place: _Place) -> None:
         for view, schema, suffix in self._schemas(identifiers, place):
@@ -170,7 +171,7 @@ class _Collector:
         self.found[name] = ScanRelation(contents.scan(keep)[0], extra)
 
     def _add_view(self, name: RelationName, info: ViewInfo, place: _Place) -> None:
-        if name in self.expanding:
+        if name in self.expanding and _reads(next(reversed(self.expanding.values())), info.name):
             raise ProgrammingError(f"view {info.name!r} reads itself; drop it, and create it anew from tables")
         if name in self.found:
             return
@@ -181,9 +182,9 @@ class _Collector:
             )
         query = _query_of(info, place)
         self.found[name] = View(query.text, info.column_aliases)
-        self.expanding.append(name)
+        self.expanding[name] = query
         self.collect(query.identifiers, query.specials, place)
-        self.expanding.pop()
+        del self.expanding[name]
 
     def _add_special(self, special: Special, place: _Place) -> None:
         relation = special.relation
@@ -214,6 +215,14 @@ class _Collector:
         target = RelationName(place.alias, place.schema + place.suffix, resolved.info.name)
         self._add_view(target, resolved.info, place)
         self.found[name] = View(f"SELECT * FROM {'.'.join(map(quote_identifier, target))}")
+
+
+def _reads(query: Select, name: str) -> bool:
+    """Whether a table or view of that name stands in the query as a relation, rather than only as a column or text."""
+    if query.tree is None:
+        return False
+    named = {table.name.casefold() for table in query.tree.find_all(exp.Table)}
+    return name.casefold() in named - {cte.alias.casefold() for cte in query.tree.find_all(exp.CTE)}
 
 
 def _query_of(info: ViewInfo, place: _Place) -> Select:

@@ -49,6 +49,13 @@ def test_a_view_cannot_read_itself(t: Lake) -> None:
     assert t("SELECT count(*) FROM v") == [(2,)]
 
 
+def test_a_view_may_be_called_like_a_column_a_text_or_a_cte_in_it(t: Lake) -> None:
+    t("CREATE VIEW a AS SELECT a, 'a' AS text FROM t")
+    t("CREATE VIEW c AS WITH c AS (SELECT 7 AS seven) SELECT * FROM c")
+    assert t("SELECT count(a) FROM a") == [(2,)]
+    assert t("SELECT * FROM c") == [(7,)]
+
+
 def test_a_view_whose_table_is_gone_is_still_listed(t: Lake) -> None:
     t("CREATE VIEW v AS SELECT a FROM t")
     t("DROP TABLE t")
