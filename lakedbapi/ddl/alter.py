@@ -33,7 +33,8 @@ from lakedbapi.ddl.widening import widened
 from lakedbapi.errors import NotSupportedError, ProgrammingError
 from lakedbapi.model.catalog import Constraint, PartitionSpec, SchemaInfo, TableInfo
 from lakedbapi.model.changes import RowChanges
-from lakedbapi.model.types import Field, Struct
+from lakedbapi.model.sql_types import sql_type
+from lakedbapi.model.types import Field, Scalar, Struct
 from lakedbapi.query.information_schema import constraint_name
 from lakedbapi.query.names import find_relation, resolve_table, resolve_view
 from lakedbapi.sql.expressions import render
@@ -235,6 +236,7 @@ def _alter_column(place: _Place, table: TableInfo, action: AlterColumn) -> Table
     field = get(table, action.path)
     if action.type is not None:
         changed = widened(field, action.type.type)
+        _require_same_buckets(table, field, changed)
         check_default(place.context, changed)
     elif action.drop_default:
         changed = replace(field, default=None)
@@ -247,6 +249,25 @@ def _alter_column(place: _Place, table: TableInfo, action: AlterColumn) -> Table
         changed = _with_nullable(place, table, field, action)
     parent = action.path[:-1]
     return edit(table, parent, lambda fields: tuple(changed if f.id == field.id else f for f in fields))
+
+
+_HASHED_OTHERWISE = frozenset(
+    {("date", "timestamp"), *((f"{sign}int{bits}", "float64") for sign in ("", "u") for bits in (8, 16, 32))}
+)
+"""(old type, wider type) pairs in which the same value has another hash."""
+
+
+def _require_same_buckets(table: TableInfo, old: Field, new: Field) -> None:
+    """NotSupportedError when values would belong in other buckets than those that their files were written to."""
+    keys = () if table.partitioning is None else table.partitioning.fields
+    if not any(key.field_id == old.id and key.transform.startswith("bucket") for key in keys):
+        return
+    names = tuple(field.type.name for field in (old, new) if isinstance(field.type, Scalar))
+    if names in _HASHED_OTHERWISE:
+        raise NotSupportedError(
+            f"column {old.name!r} cannot be changed to {sql_type(new.type)}: {table.name!r} is partitioned by buckets "
+            "of it, and values of that type are in other buckets; RESET PARTITIONED BY first"
+        )
 
 
 def _with_nullable(place: _Place, table: TableInfo, field: Field, action: AlterColumn) -> Field:

@@ -253,6 +253,14 @@ def test_partitioning_can_change_when_files_wait_for_the_commit(lake: Lake) -> N
     assert lake("SELECT count(*) FROM t WHERE a = 17") == [(1,)]
 
 
+def test_a_type_with_other_buckets_is_refused(lake: Lake) -> None:
+    lake("CREATE TABLE t (a INTEGER, b INTEGER, d DATE) PARTITIONED BY (bucket(4, a), bucket(4, b), bucket(4, d))")
+    lake("ALTER TABLE t ALTER COLUMN a TYPE BIGINT")
+    for change in ("b TYPE DOUBLE", "d TYPE TIMESTAMP"):
+        with pytest.raises(NotSupportedError, match="values of that type are in other buckets"):
+            lake(f"ALTER TABLE t ALTER COLUMN {change}")
+
+
 def test_properties_are_set_and_reset(lake: Lake) -> None:
     lake("CREATE TABLE t (a INTEGER)")
     lake("ALTER TABLE t SET ('lake.write_mode' = 'copy-on-write', color = 'red')")
