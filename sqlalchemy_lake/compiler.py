@@ -177,6 +177,12 @@ class LakeCompiler(compiler.SQLCompiler):
             arguments.append(self.render_literal_value(flags, sqltypes.STRINGTYPE))
         return f"{name}({', '.join(arguments)})"
 
+    def get_select_precolumns(self, select: Any, **kw: Any) -> str:
+        if select._distinct_on:
+            columns = (self.process(column, **kw) for column in select._distinct_on)
+            return f"DISTINCT ON ({', '.join(columns)}) "
+        return "DISTINCT " if select._distinct else ""
+
     def limit_clause(self, select: Any, **kw: Any) -> str:
         text = ""
         if select._limit_clause is not None:

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 from sqlalchemy import exc, schema
 from sqlalchemy import types as sqltypes
 from sqlalchemy.sql import compiler
+
+
+class IndexIgnoredWarning(UserWarning):
+    """CREATE INDEX does nothing on a lake."""
 
 
 class LakeDDLCompiler(compiler.DDLCompiler):
@@ -54,6 +59,15 @@ class LakeDDLCompiler(compiler.DDLCompiler):
         return str(self.sql_compiler.render_literal_value(str(value), sqltypes.STRINGTYPE))
 
     def visit_create_index(self, create: Any, **kw: Any) -> str:
-        raise exc.CompileError(
-            f"a lake has no indexes (index {create.element.name!r}): use lake_partitioned_by or lake_sorted_by instead"
+        """Nothing: what an index promises about speed, partitioning and sorting give."""
+        kind = "unique index" if create.element.unique else "index"
+        warnings.warn(
+            f"a lake has no indexes: {kind} {create.element.name!r} is left out; see lake_partitioned_by and "
+            "lake_sorted_by",
+            IndexIgnoredWarning,
+            stacklevel=2,
         )
+        return ""
+
+    def visit_drop_index(self, drop: Any, **kw: Any) -> str:
+        return ""

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from sqlalchemy import exc, schema
-from sqlalchemy import types as sqltypes
 from sqlalchemy.engine import URL, default
 
 from sqlalchemy_lake import orm
@@ -15,7 +14,7 @@ from sqlalchemy_lake.ddl import LakeDDLCompiler
 from sqlalchemy_lake.reflection import LakeInspector, LakeReflection, driver_connection
 from sqlalchemy_lake.timetravel import point_of
 from sqlalchemy_lake.type_compiler import LakeTypeCompiler
-from sqlalchemy_lake.types import INTERVAL
+from sqlalchemy_lake.types import COLSPECS
 
 SNAPSHOT, AUTOCOMMIT = "SNAPSHOT", "AUTOCOMMIT"
 
@@ -80,7 +79,8 @@ class LakeDialect(LakeReflection, default.DefaultDialect):
     supports_sane_rowcount = True
     supports_sane_multi_rowcount = True
     supports_simple_order_by_label = True
-    postfetch_lastrowid = False
+    postfetch_lastrowid = True
+    favor_returning_over_lastrowid = True
     requires_name_normalize = False
     div_is_floordiv = False
     cte_follows_insert = False
@@ -102,10 +102,21 @@ class LakeDialect(LakeReflection, default.DefaultDialect):
     insert_executemany_returning = True
     insert_executemany_returning_sort_by_parameter_order = True
 
-    colspecs: Mapping[type[Any], type[Any]] = {sqltypes.Interval: INTERVAL}
+    colspecs: Mapping[type[Any], type[Any]] = COLSPECS
     construct_arguments = [  # noqa: RUF012 - SQLAlchemy's protocol
         (schema.Table, {"partitioned_by": None, "sorted_by": None, "properties": None}),
     ]
+
+    def __init__(
+        self,
+        json_serializer: Callable[[Any], str] | None = None,
+        json_deserializer: Callable[[str], Any] | None = None,
+        **kw: Any,
+    ) -> None:
+        """`json_serializer` and `json_deserializer` take the place of `json.dumps` and `json.loads`."""
+        super().__init__(**kw)
+        self._json_serializer = json_serializer
+        self._json_deserializer = json_deserializer
 
     @classmethod
     def import_dbapi(cls) -> Any:
@@ -152,6 +163,10 @@ class LakeDialect(LakeReflection, default.DefaultDialect):
 
     def do_release_savepoint(self, connection: Any, name: str) -> None:
         driver_connection(connection).release(name)
+
+    def do_execute(self, cursor: Any, statement: str, parameters: Any, context: Any = None) -> None:
+        if statement or context is None or not context.isddl:
+            cursor.execute(statement, parameters)
 
     def do_ping(self, dbapi_connection: Any) -> bool:
         """There is no server that could be gone."""

@@ -100,7 +100,7 @@ class LakeReflection:
         keys = _constraints(connection, table_name, schema, "primary key")
         if not keys:
             return {"constrained_columns": [], "name": None}
-        return {"constrained_columns": list(keys[0].columns), "name": keys[0].name, "comment": None}
+        return {"constrained_columns": list(keys[0].columns), "name": keys[0].name}
 
     @cached
     def get_foreign_keys(
@@ -119,24 +119,23 @@ class LakeReflection:
                     "referred_table": referred_table,
                     "referred_columns": list(key.referred_columns),
                     "options": {},
-                    "comment": None,
                 }
             )
-        return sorted(keys, key=lambda key: (key["name"] is None, key["name"] or ""))
+        return keys
 
     @cached
     def get_unique_constraints(
         self, connection: Any, table_name: str, schema: str | None = None, **kw: Any
     ) -> list[dict[str, Any]]:
         found = _constraints(connection, table_name, schema, "unique")
-        return [{"name": c.name, "column_names": list(c.columns), "comment": None} for c in found]
+        return [{"name": c.name, "column_names": list(c.columns)} for c in found]
 
     @cached
     def get_check_constraints(
         self, connection: Any, table_name: str, schema: str | None = None, **kw: Any
     ) -> list[dict[str, Any]]:
         found = _constraints(connection, table_name, schema, "check")
-        return [{"name": c.name, "sqltext": c.expression, "comment": None} for c in found]
+        return [{"name": c.name, "sqltext": c.expression} for c in found]
 
     @cached
     def get_indexes(
@@ -254,8 +253,11 @@ def _existing(connection: Any, name: str, schema: str | None) -> TableInfo | Vie
 
 
 def _constraints(connection: Any, name: str, schema: str | None, kind: str) -> list[Constraint]:
+    """By name, the unnamed last."""
     found = _existing(connection, name, schema)
-    return [] if isinstance(found, ViewInfo) else [c for c in found.constraints if c.kind == kind]
+    if isinstance(found, ViewInfo):
+        return []
+    return sorted((c for c in found.constraints if c.kind == kind), key=lambda c: (c.name is None, c.name or ""))
 
 
 def _column(field: Field) -> dict[str, Any]:

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from datetime import timedelta
+from decimal import Decimal
 from typing import Any
 
 from sqlalchemy import types as sqltypes
+from sqlalchemy.sql.sqltypes import _AbstractInterval
+from sqlalchemy.sql.type_api import NativeForEmulated
 from sqlalchemy.types import TypeEngine
 
 from lakedbapi.model import types as model
+from lakedbapi.model.sql_types import quote_literal
 
 
 class TINYINT(sqltypes.Integer):
@@ -71,17 +76,62 @@ class TIMESTAMP_NS(sqltypes.DateTime):  # noqa: N801
     __visit_name__ = "lake_plain"
 
 
-class INTERVAL(sqltypes.Interval):
-    """A span of time; Python values are `datetime.timedelta`."""
+class INTERVAL(NativeForEmulated, _AbstractInterval):  # type: ignore[name-defined]
+    """A span of time; Python values are `datetime.timedelta`, a month counting 30 days."""
 
     __visit_name__ = "INTERVAL"
     native = True
 
-    def bind_processor(self, dialect: Any) -> None:
-        return None
+    @classmethod
+    def adapt_emulated_to_native(cls, interval: sqltypes.Interval, **kw: Any) -> INTERVAL:
+        return cls()
 
-    def result_processor(self, dialect: Any, coltype: Any) -> None:
-        return None
+    @property
+    def _type_affinity(self) -> type[sqltypes.Interval]:
+        return sqltypes.Interval
+
+    def as_generic(self, allow_nulltype: bool = False) -> sqltypes.Interval:
+        return sqltypes.Interval(native=True)
+
+    @property
+    def python_type(self) -> type[timedelta]:
+        return timedelta
+
+    def literal_processor(self, dialect: Any) -> Callable[[timedelta], str]:
+        return lambda value: f"to_microseconds({value // timedelta(microseconds=1)})"
+
+
+class LakeNumeric(sqltypes.Numeric[Any]):
+    """NUMERIC. The engine divides and averages decimals as doubles: those come back in the 15 digits they guarantee."""
+
+    def result_processor(self, dialect: Any, coltype: Any) -> Callable[[Any], Any] | None:
+        if self.asdecimal and str(coltype) in ("DOUBLE", "FLOAT"):
+            return lambda value: None if value is None else Decimal(f"{value:.15g}")
+        found: Callable[[Any], Any] | None = super().result_processor(dialect, coltype)
+        return found
+
+
+class _JSONPath:
+    """A path into JSON as text: `$."key"[0]`."""
+
+    def bind_processor(self, dialect: Any) -> Callable[[Any], str]:
+        return self._path
+
+    def literal_processor(self, dialect: Any) -> Callable[[Any], str]:
+        return lambda value: quote_literal(self._path(value))
+
+    @staticmethod
+    def _path(value: Any) -> str:
+        steps = value if isinstance(value, (tuple, list)) else (value,)
+        return "$" + "".join(f"[{step}]" if isinstance(step, int) else f'."{step}"' for step in steps)
+
+
+class LakeJSONIndex(_JSONPath, sqltypes.JSON.JSONIndexType):
+    """The key or position in `column[key]`."""
+
+
+class LakeJSONPath(_JSONPath, sqltypes.JSON.JSONPathType):
+    """The path in `column[("key", 0)]`."""
 
 
 class VARIANT(TypeEngine[Any]):
@@ -187,6 +237,15 @@ _SCALARS: Mapping[str, TypeEngine[Any]] = {
     "variant": VARIANT(),
     "geometry": GEOMETRY(),
 }
+
+
+COLSPECS: Mapping[type[Any], type[Any]] = {
+    sqltypes.Interval: INTERVAL,
+    sqltypes.Numeric: LakeNumeric,
+    sqltypes.JSON.JSONIndexType: LakeJSONIndex,
+    sqltypes.JSON.JSONPathType: LakeJSONPath,
+}
+"""What the dialect uses in place of SQLAlchemy's types."""
 
 
 def reflected(type_: model.Type) -> TypeEngine[Any]:
