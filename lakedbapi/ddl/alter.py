@@ -306,7 +306,7 @@ def _set_properties(place: _Place, table: TableInfo, action: SetProperties) -> T
 
 def _add_constraint(place: _Place, table: TableInfo, action: AddConstraint) -> TableInfo:
     constraint = action.constraint
-    changed = with_constraint(place.view, place.schema.name, table, constraint)
+    changed = with_constraint(place.context, place.view, place.schema.name, table, constraint)
     if constraint.expression:
         check_expressions(place.context, table, "CHECK", [constraint.expression])
         require_true(place.context, place.alias, table, constraint)

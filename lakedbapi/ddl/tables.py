@@ -97,7 +97,7 @@ def define(context: Context, place: NewName, statement: CreateTable) -> TableInf
         properties=dict(statement.properties),
     )
     for constraint in statement.constraints:
-        table = with_constraint(place.view, place.schema.name, table, constraint)
+        table = with_constraint(context, place.view, place.schema.name, table, constraint)
     for field in table.schema.fields:
         check_field(context, place.view.catalog, field)
     check_expressions(context, table, "SORTED BY", [key.expression for key in table.sorting])
@@ -169,7 +169,9 @@ def sort_fields(keys: tuple[SortKey, ...]) -> tuple[SortField, ...]:
     return tuple(SortField(key.expression, key.descending, key.nulls_first) for key in keys)
 
 
-def with_constraint(view: CatalogView, schema: str, table: TableInfo, constraint: Constraint) -> TableInfo:
+def with_constraint(
+    context: Context, view: CatalogView, schema: str, table: TableInfo, constraint: Constraint
+) -> TableInfo:
     """The table with one more constraint. The columns of a primary key become NOT NULL."""
     if constraint.kind == "check":
         columns = columns_in(constraint.expression or "")
@@ -186,7 +188,7 @@ def with_constraint(view: CatalogView, schema: str, table: TableInfo, constraint
         fields = tuple(replace(f, nullable=f.nullable and f.name not in names) for f in table.schema.fields)
         table = replace(table, schema=Schema(fields))
     if constraint.kind == "foreign key":
-        constraint = _foreign_key(view, schema, table, constraint)
+        constraint = _foreign_key(context, view, schema, table, constraint)
     if constraint in (replace(other, name=constraint.name) for other in others):
         return table
     return replace(table, constraints=(*others, replace(constraint, name=_free_name(table, constraint))))
@@ -199,12 +201,14 @@ def _free_name(table: TableInfo, constraint: Constraint) -> str:
     return next(n for n in chain([name], (f"{name}{i}" for i in count(1))) if n.casefold() not in taken)
 
 
-def _foreign_key(view: CatalogView, schema: str, table: TableInfo, constraint: Constraint) -> Constraint:
+def _foreign_key(
+    context: Context, view: CatalogView, schema: str, table: TableInfo, constraint: Constraint
+) -> Constraint:
     """The constraint with the referred table as (schema, table), and its columns."""
     referred = constraint.referred
     if len(referred) == 3 and referred[0].casefold() != view.alias.casefold():
         raise ProgrammingError(f"a foreign key cannot refer to {'.'.join(referred)}, which is in another catalog")
-    other_schema, other_name = (schema, referred[0]) if len(referred) == 1 else referred[-2:]
+    other_schema, other_name = referred[-2:] if len(referred) > 1 else _found(context, view, schema, table, referred[0])
     is_itself = (other_schema.casefold(), other_name.casefold()) == (schema.casefold(), table.name.casefold())
     other = table if is_itself else view.table(other_schema, other_name)
     if other is None:
@@ -225,6 +229,13 @@ def _foreign_key(view: CatalogView, schema: str, table: TableInfo, constraint: C
     actual_schema = view.schema(other_schema)
     shown = other_schema if actual_schema is None else actual_schema.name
     return replace(constraint, referred=(shown, other.name), referred_columns=columns)
+
+
+def _found(context: Context, view: CatalogView, schema: str, table: TableInfo, name: str) -> tuple[str, str]:
+    """Where an unqualified table is: in the schema of the table that refers to it, or else in the current one."""
+    catalog, current = context.search_path
+    here = name.casefold() == table.name.casefold() or view.table(schema, name) is not None
+    return (schema if here or catalog.casefold() != view.alias.casefold() else current), name
 
 
 def _column(table: TableInfo, name: str) -> Field:

@@ -133,6 +133,17 @@ def test_foreign_keys_follow_what_they_refer_to(lake: Lake) -> None:
     assert lake("SELECT constraint_name FROM information_schema.referential_constraints") == [("c_parent_fkey",)]
 
 
+def test_a_foreign_key_finds_its_table_in_its_own_schema_or_the_current_one(lake: Lake) -> None:
+    lake("CREATE SCHEMA store")
+    for table in ("main.p", "main.q", "store.q"):
+        lake(f"CREATE TABLE {table} (id INTEGER PRIMARY KEY)")
+    lake("CREATE TABLE store.c (p INTEGER REFERENCES p, q INTEGER REFERENCES q)")
+    lake.commit()
+    table = lake.connection.session.context().transaction.view("lake").table("store", "c")
+    assert table is not None
+    assert [c.referred for c in table.constraints] == [("main", "p"), ("store", "q")]
+
+
 def test_a_dropped_table_is_gone_with_its_rows(lake: Lake) -> None:
     lake("CREATE TABLE t (a INTEGER)")
     lake.commit()
