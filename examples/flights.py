@@ -68,7 +68,7 @@ def files(cursor: lakedbapi.Cursor) -> None:
     )
     show(
         cursor,
-        "SELECT count(*) AS delete_files, sum(delete_count) AS positions FROM delete_files('flights')",
+        "SELECT count(*) AS delete_files, coalesce(sum(delete_count), 0) AS positions FROM delete_files('flights')",
     )
 
 
@@ -149,7 +149,15 @@ def tour(connection: lakedbapi.Connection) -> None:
     say("History", "Each commit made a snapshot.")
     show(cursor, "SELECT snapshot_id, snapshot_time, changes FROM snapshots() ORDER BY snapshot_id DESC LIMIT 4")
 
-    say("Time travel", "The flights as they were before the three changes, and as they are now.")
+    say("Time travel", "The erased flights are gone from the newest version, but not from the old one.")
+    query = """
+        SELECT flights.month, flights.day, flights.tailnum, planes.manufacturer, planes.seats, flights.dest
+        FROM flights{version} JOIN planes ON flights.tailnum = planes.tailnum
+        WHERE planes.seats < 10
+        ORDER BY ALL LIMIT 3
+        """
+    erased_now = show(cursor, query.format(version=""))
+    erased_then = show(cursor, query.format(version=f" FOR VERSION AS OF {before}"))
     then = show(
         cursor,
         f"""
@@ -195,6 +203,8 @@ def tour(connection: lakedbapi.Connection) -> None:
     check("rows in the rolled back DELETE", wiped, len(expected))
     check("rows inside that transaction", inside, 0)
     check("rows after ROLLBACK", after_rollback, len(expected))
+    check("erased rows that the newest version shows", len(erased_now), 0)
+    check("erased rows that the old version shows", len(erased_then), 3)
     check("rows then", int(then.flights[0]), len(flights))
     check("delay then", float(then.delay[0]), float(flights.dep_delay.sum()))
     check("rows now", int(now.flights[0]), len(expected))
