@@ -48,7 +48,7 @@ def show(cursor: lakedbapi.Cursor, sql: str) -> pd.DataFrame:
     sql = textwrap.dedent(sql).strip()
     print("\n" + textwrap.indent(sql, "    sql> "))
     frame = cursor.execute(sql).fetch_df()
-    print(textwrap.indent(frame.to_string(index=False), "    "))
+    print(textwrap.indent(frame.to_string(index=False) if len(frame) else "(no rows)", "    "))
     return frame
 
 
