@@ -33,6 +33,7 @@ format: $(DEV) ## Let ruff format and mend the style
 
 compliance: $(DEV) $(PEERS) ## Other people's suites, and DuckDB on the same lakes
 	LAKE_PEERS_PYTHON=$(PEERS_PYTHON) $(BIN)/python -m pytest -n $(JOBS) compliance
+	cd compliance/sqlalchemy/suite && $(CURDIR)/$(BIN)/python -m pytest -n $(JOBS)
 
 peers: $(PEERS) ## The environment of the peers that the compliance tests and benchmarks run
 
