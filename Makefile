@@ -65,5 +65,5 @@ $(PEERS): compliance/peers/requirements.txt
 
 $(OLDEST): pyproject.toml tests/oldest.txt
 	$(PYTHON) -m venv .venv-oldest
-	.venv-oldest/bin/python -m pip install --quiet --constraint tests/oldest.txt --editable '.[test]'
+	.venv-oldest/bin/python -m pip install --quiet --constraint tests/oldest.txt --editable '.[test]' psycopg2-binary
 	@touch $@
