@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 from sqlalchemy_lake.dialect import LakeDialect
 from sqlalchemy_lake.merge import Merge, merge
 from sqlalchemy_lake.orm import LakeSession
@@ -55,3 +57,6 @@ __all__ = [
     "lake_upsert",
     "merge",
 ]
+
+if "alembic" in sys.modules:  # before 1.18 Alembic has no plugins
+    import sqlalchemy_lake.alembic

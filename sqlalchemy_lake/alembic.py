@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import sqlglot
 from alembic.ddl import base
 from alembic.ddl.impl import DefaultImpl
+from sqlalchemy import ForeignKeyConstraint
 from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.types import String, TypeEngine
 
@@ -45,7 +46,11 @@ class LakeImpl(DefaultImpl):
         rendered_inspector_default: str | None,
     ) -> bool:
         """Defaults differ if they are other expressions: spaces, case and needless parentheses do not count."""
-        return _canonical(rendered_metadata_default) != _canonical(rendered_inspector_default)
+        compiler = self.dialect.ddl_compiler(self.dialect, None)  # type: ignore[arg-type]
+        stored, wanted = (
+            _canonical(compiler.get_column_default_string(column)) for column in (inspector_column, metadata_column)
+        )
+        return stored != wanted
 
     def _compare_identity_default(
         self, metadata_identity: Any, inspector_identity: Any
@@ -59,6 +64,14 @@ class LakeImpl(DefaultImpl):
         """A lake has no indexes, so a model's are not missing."""
         metadata_indexes.clear()
 
+    def correct_for_autogen_foreignkeys(self, conn_fks: Any, metadata_fks: Any) -> None:
+        """Models leave the default schema out where reflection names it."""
+        default = self.dialect.default_schema_name
+        if all(_referred(key).schema != default for key in metadata_fks):
+            for table in map(_referred, conn_fks):
+                if table.schema == default:
+                    table.schema = None
+
     def render_type(self, type_obj: TypeEngine[Any], autogen_context: AutogenContext) -> str | Any:
         """The lake's own types, as a migration script writes them; False = Alembic's way."""
         if not type(type_obj).__module__.startswith("sqlalchemy_lake"):
@@ -68,10 +81,15 @@ class LakeImpl(DefaultImpl):
 
 
 def _canonical(default: str | None) -> str | None:
+    """The default in one spelling. `7` and `'7'` are one, since a column's type decides what they become."""
     if default is None:
         return None
-    expression = sqlglot.parse_one(default, dialect="duckdb")
-    return expression.unnest().sql(dialect="duckdb", normalize=True)
+    expression = sqlglot.parse_one(default, dialect="duckdb").unnest()
+    return expression.name if expression.is_string else expression.sql(dialect="duckdb", normalize=True)
+
+
+def _referred(key: ForeignKeyConstraint) -> Any:
+    return key.elements[0].column.table
 
 
 def _type_in_script(type_: TypeEngine[Any], context: AutogenContext) -> str:

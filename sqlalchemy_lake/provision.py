@@ -23,6 +23,11 @@ def _temp_table_keyword_args(cfg: Any, eng: Any) -> dict[str, Any]:
     return {}
 
 
+@provision.set_default_schema_on_connection.for_db("lake")
+def _set_default_schema(cfg: Any, dbapi_connection: Any, schema_name: str) -> None:
+    dbapi_connection.execute(f"USE {schema_name}")
+
+
 @provision.follower_url_from_main.for_db("lake")
 def _follower_url(url: Any, ident: str) -> Any:
     main = make_url(url)

@@ -242,6 +242,7 @@ _SCALARS: Mapping[str, TypeEngine[Any]] = {
 COLSPECS: Mapping[type[Any], type[Any]] = {
     sqltypes.Interval: INTERVAL,
     sqltypes.Numeric: LakeNumeric,
+    sqltypes.Float: sqltypes.Float,  # until SQLAlchemy 2.1 a Float is a Numeric
     sqltypes.JSON.JSONIndexType: LakeJSONIndex,
     sqltypes.JSON.JSONPathType: LakeJSONPath,
 }
