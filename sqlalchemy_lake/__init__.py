@@ -59,4 +59,4 @@ __all__ = [
 ]
 
 if "alembic" in sys.modules:  # before 1.18 Alembic has no plugins
-    import sqlalchemy_lake.alembic
+    import sqlalchemy_lake.alembic  # noqa: F401
