@@ -16,7 +16,8 @@ from lakedbapi.transaction import Transaction
 class Context:
     """`parameters` are the bound values by canonical name (`1`, `2`, … or the user's names).
 
-    `search_path` is the current (catalog, schema). `registered` are the Arrow tables and streams that the program gave a name.
+    `search_path` is the current (catalog, schema). `registered` are the Arrow tables and streams that the program gave
+    a name.
     `as_of` is the point that every table without its own time travel is read at.
     """
 

@@ -38,8 +38,10 @@ RETRY_WAIT_MAX = 0.1
 class Outcome:
     """What a statement did.
 
-    `rowcount` is exact for DML and CREATE TABLE AS, -1 otherwise. `result` is there when the statement returns rows. `snapshot` is
-    the snapshot that the statement itself committed (autocommit). `nullable` says for each result column whether it can be NULL.
+    `rowcount` is exact for DML and CREATE TABLE AS, -1 otherwise. `result` is there when the statement returns rows.
+    `snapshot` is
+    the snapshot that the statement itself committed (autocommit). `nullable` says for each result column whether it can
+    be NULL.
     """
 
     rowcount: int = -1
@@ -53,7 +55,8 @@ class Outcome:
 
 
 class Session:
-    """The state behind a connection: attached catalogs, current schema, transaction, engine. Methods are thread-safe."""
+    """The state behind a connection: attached catalogs, current schema, transaction, engine. Methods are
+    thread-safe."""
 
     def __init__(self, options: ConnectOptions) -> None:
         self._options = options
@@ -124,7 +127,8 @@ class Session:
         catalog: str | None = None,
         schema: str | None = None,
     ) -> int:
-        """Append Arrow data to a table, streaming. `mode`: create, append, replace, create_append. Returns the row count."""
+        """Append Arrow data to a table, streaming. `mode`: create, append, replace, create_append. Returns the row
+        count."""
         if mode not in ("create", "append", "replace", "create_append"):
             raise ProgrammingError(f"unknown ingest mode {mode!r}: use create, append, replace or create_append")
         default_catalog, default_schema = self.search_path
@@ -181,7 +185,8 @@ class Session:
             self._explicit = True
 
     def commit(self) -> int | None:
-        """Commit; returns the new snapshot's id, None when there was nothing to commit. The transaction ends in any case."""
+        """Commit; returns the new snapshot's id, None when there was nothing to commit. The transaction ends in any
+        case."""
         with self._lock:
             transaction, self._transaction, self._explicit = self._transaction, None, False
             if transaction is None:
@@ -260,7 +265,8 @@ class Session:
         *,
         once: bool = False,
     ) -> Outcome:
-        """Run a statement in the transaction, or in one of its own, which is committed, and tried again when it conflicts."""
+        """Run a statement in the transaction, or in one of its own, which is committed, and tried again when it
+        conflicts."""
         self._check_open()
         if isinstance(statement, SESSION_STATEMENTS):
             return self._control(statement)
@@ -325,7 +331,7 @@ class Session:
         inner = statement.statement
         if isinstance(inner, st.Select):
             return Outcome(result=query.explain(context, inner, analyze=statement.analyze))
-        if type(inner) not in DML or statement.analyze:
+        if not isinstance(inner, (st.Insert, st.Update, st.Delete, st.Merge, st.Truncate)) or statement.analyze:
             raise ProgrammingError("EXPLAIN takes a SELECT, INSERT, UPDATE, DELETE or MERGE, EXPLAIN ANALYZE a SELECT")
         lines = dml.explain(context, inner)
         return Outcome(result=TableResult(pa.table({"explain": pa.array(lines, pa.string())}), ["VARCHAR"]))

@@ -1,4 +1,5 @@
-"""The open transaction of a connection: pinned snapshots, staged changes, savepoints, and what a reader sees of them."""
+"""The open transaction of a connection: pinned snapshots, staged changes, savepoints, and what a reader sees of
+them."""
 
 from __future__ import annotations
 
@@ -47,7 +48,8 @@ class Contents:
 
     @cached_property
     def files(self) -> pa.Table:
-        """The committed data files that are still live (columns: at least `DATA_FILES`); `deleted_count` is the committed one."""
+        """The committed data files that are still live (columns: at least `DATA_FILES`); `deleted_count` is the
+        committed one."""
         if self.table.id < 0:
             return DATA_FILES.empty_table()
         files = self.snapshot.files(self.table)
@@ -75,7 +77,8 @@ class Contents:
         )
 
     def scan(self, keep: npt.NDArray[np.bool_] | None = None) -> tuple[Scan, Parts]:
-        """All parts of the table, its committed files limited to those where `keep` (one bool a row of `files`) is true."""
+        """All parts of the table, its committed files limited to those where `keep` (one bool a row of `files`) is
+        true."""
         files = self.files if keep is None else self.files.filter(pa.array(keep))
         groups = [self._with_staged_deletes(group) for group in self._committed_groups(files)]
         ids = [group.files.column("file_id").to_numpy() for group in groups]
@@ -103,7 +106,7 @@ class Contents:
         committed = int(files.column("record_count").to_numpy().sum() - files.column("deleted_count").to_numpy().sum())
         staged = sum(staged.file.record_count - len(staged.deletes or ()) for staged in self.staged_files)
         rows = sum(group.rows.num_rows - len(group.deletes or ()) for group in self.row_groups)
-        return (
+        return int(
             committed
             - sum(len(vector) for vector in self.rows.deleted.values())
             + staged
@@ -343,7 +346,7 @@ def _union(first: DeleteVector | None, second: DeleteVector | None) -> DeleteVec
 
 
 def _live_counts(group: FileGroup) -> npt.NDArray[np.int64]:
-    live = group.files.column("record_count").to_numpy().copy()
+    live: npt.NDArray[np.int64] = group.files.column("record_count").to_numpy().copy()
     for number, vector in group.deletes.items():
         live[number] -= len(vector)
     return live

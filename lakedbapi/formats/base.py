@@ -78,11 +78,13 @@ class Snapshot(ABC):
 
     @abstractmethod
     def partition_values(self, table: TableInfo, files: pa.Table) -> Mapping[tuple[int, str], PartitionColumn]:
-        """(field id, transform) -> the transformed value for each row of `files`; only transforms that are safe to prune on."""
+        """(field id, transform) -> the transformed value for each row of `files`; only transforms that are safe to
+        prune on."""
 
     @abstractmethod
     def file_groups(self, table: TableInfo, files: pa.Table) -> Sequence[FileGroup]:
-        """`files` (a subset of `files(table)`, possibly empty) with their delete vectors, ready to be scanned. Keeps the row order."""
+        """`files` (a subset of `files(table)`, possibly empty) with their delete vectors, ready to be scanned. Keeps
+        the row order."""
 
     @abstractmethod
     def row_groups(self, table: TableInfo) -> Sequence[RowGroup]:
@@ -124,9 +126,11 @@ class Catalog(ABC):
 
     @abstractmethod
     def number_fields(self, snapshot: Snapshot, table: TableInfo) -> TableInfo:
-        """`table`, new or altered in a transaction on `snapshot`, with field ids for the fields that have none (id `UNASSIGNED`).
+        """`table`, new or altered in a transaction on `snapshot`, with field ids for the fields that have none (id
+        `UNASSIGNED`).
 
-        Ids are never reused: they start after the highest one that the table ever had. Needed before the commit, since data
+        Ids are never reused: they start after the highest one that the table ever had. Needed before the commit, since
+        data
         files written in the transaction embed them.
         """
 
@@ -146,7 +150,8 @@ class Catalog(ABC):
     def commit(self, base: Snapshot, changes: Changes) -> CommitResult:
         """Make `changes`, which were made on `base`, the next snapshot in one atomic step.
 
-        Changes that commute with what others committed since `base` are rebased. Raises ConflictError when they do not, with
+        Changes that commute with what others committed since `base` are rebased. Raises ConflictError when they do not,
+        with
         nothing changed; CommitUnknownError when the outcome cannot be known. Data files in `changes` are not removed
         on failure: that is the caller's part. Files that the commit itself wrote are removed on failure.
         """
@@ -167,7 +172,8 @@ class Catalog(ABC):
 class ChangeScan:
     """Rows that were inserted or deleted. `kind` is `insert` or `delete`.
 
-    The scan yields exactly the rows that were changed, except where `snapshot` is None: then each row's own snapshot id (the scan's
+    The scan yields exactly the rows that were changed, except where `snapshot` is None: then each row's own snapshot id
+    (the scan's
     `snapshot_id` column) is the snapshot of the change, and rows outside the asked range are to be filtered out by it.
     """
 

@@ -7,13 +7,14 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
-from lakedbapi.model.delete_vector import DeleteVector
 from lakedbapi.model.catalog import SchemaInfo, TableInfo, ViewInfo
+from lakedbapi.model.delete_vector import DeleteVector
 
 
 @dataclass(frozen=True)
 class FileStats:
-    """Statistics of one leaf column of a written file; `lower`/`upper` are text in the engine's spelling, None = unknown."""
+    """Statistics of one leaf column of a written file; `lower`/`upper` are text in the engine's spelling, None =
+    unknown."""
 
     lower: str | None
     upper: str | None
@@ -74,7 +75,8 @@ class RowChanges:
     removed: frozenset[int] = frozenset()
     """`file_id` of committed files whose live rows are all gone, or were rewritten into `rows`/`files`."""
     deleted_rows: Mapping[str, DeleteVector] = field(default_factory=dict)
-    """Newly deleted positions in committed row groups (inlined data), by the group's `key`, as at the pinned snapshot."""
+    """Newly deleted positions in committed row groups (inlined data), by the group's `key`, as at the pinned
+    snapshot."""
     rewritten: frozenset[int] = frozenset()
     """The subset of `removed` that copy-on-write replaced: their surviving rows are in `rows`/`files` with row ids."""
 

@@ -116,7 +116,8 @@ class ColumnBounds:
 class PartitionColumn:
     """The value of one partition transform for each file of a list.
 
-    `values`: `identity` has the column's Arrow type, other transforms int64; NULL is the value NULL where `known` is true. `known`
+    `values`: `identity` has the column's Arrow type, other transforms int64; NULL is the value NULL where `known` is
+    true. `known`
     (bool, never NULL) is false for files that were written under another partitioning.
     """
 

@@ -1,4 +1,5 @@
-"""Every Python and SQL block of the documentation runs, page by page from top to bottom, each page in an empty folder."""
+"""Every Python and SQL block of the documentation runs, page by page from top to bottom, each page in an empty
+folder."""
 
 from __future__ import annotations
 

@@ -19,7 +19,6 @@ from lakedbapi.formats.ducklake.ids import uuid7
 from lakedbapi.formats.ducklake.paths import relative_to
 from lakedbapi.model.catalog import Constraint, PartitionSpec, SchemaInfo, TableInfo, ViewInfo
 from lakedbapi.model.changes import Changes
-from lakedbapi.model.types import Field
 
 if TYPE_CHECKING:
     from lakedbapi.formats.ducklake.catalog import DuckLakeCatalog

@@ -133,7 +133,7 @@ _TEXT = String().with_variant(mysql.LONGTEXT(), "mysql")
 
 
 # Whatever the server's defaults are: transactions, all of Unicode, and names that compare exactly.
-_MYSQL = {"mysql_engine": "InnoDB", "mysql_charset": "utf8mb4", "mysql_collate": "utf8mb4_bin"}
+_MYSQL: dict[str, Any] = {"mysql_engine": "InnoDB", "mysql_charset": "utf8mb4", "mysql_collate": "utf8mb4_bin"}
 
 
 def _big(name: str) -> Column[Any]:
