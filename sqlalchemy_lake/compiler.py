@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import date, datetime, time
 from typing import Any
 
 import sqlalchemy
@@ -55,6 +56,12 @@ class LakeCompiler(compiler.SQLCompiler):
             from_linter.froms[getattr(as_of, "_de_clone", lambda: as_of)()] = name
         table = as_of.element._compiler_dispatch(self, asfrom=True, **kw)
         return f"{table} FOR {as_of.kind} AS OF {self.process(as_of.point, **kw)} AS {shown}"
+
+    def render_literal_value(self, value: Any, type_: Any) -> str:
+        """Dates and times as literals of their type: a plain string would be text to some functions."""
+        if isinstance(value, (date, time)) and not isinstance(type_, sqltypes.TypeDecorator):
+            return _temporal_literal(value, type_)
+        return str(super().render_literal_value(value, type_))
 
     def get_from_hint_text(self, table: Any, text: str) -> str:
         return text
@@ -232,3 +239,14 @@ class LakeCompiler(compiler.SQLCompiler):
         if isinstance(binary.type, (sqltypes.Integer, sqltypes.Numeric, sqltypes.Boolean)):
             return f"CAST({text} AS {self.dialect.type_compiler.process(binary.type)})"
         return text
+
+
+def _temporal_literal(value: date | time, type_: Any) -> str:
+    """`DATE '2026-03-01'`; a datetime for a DATE column is cut to its date."""
+    if isinstance(value, time):
+        return f"{'TIMETZ' if value.tzinfo else 'TIME'} '{value.isoformat()}'"
+    if not isinstance(value, datetime):
+        return f"DATE '{value.isoformat()}'"
+    if type_._type_affinity is sqltypes.Date:
+        return f"DATE '{value.date().isoformat()}'"
+    return f"{'TIMESTAMPTZ' if value.tzinfo else 'TIMESTAMP'} '{value.isoformat(' ')}'"

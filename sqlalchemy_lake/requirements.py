@@ -26,7 +26,7 @@ OPEN = (
     *("update_from", "delete_from", "server_defaults", "expression_server_defaults", "aggregate_order_by"),
     *("mod_operator_as_percent_sign", "order_by_label_with_expression", "unicode_ddl", "percent_schema_names"),
     *("isolation_level", "autocommit", "skip_autocommit_rollback", "savepoints", "non_updating_cascade"),
-    *("emulated_lastrowid", "dbapi_lastrowid"),
+    *("emulated_lastrowid", "dbapi_lastrowid", "legacy_unconditional_json_extract"),
 )
 """What SQLAlchemy does not expect of every database, and a lake can do."""
 
@@ -39,6 +39,7 @@ _NO_IDENTITY_OPTIONS = "identity columns count 1, 2, 3 and take any value given:
 _NO_MATERIALIZED = "no view is materialized: CREATE TABLE AS keeps a result"
 
 CLOSED = {
+    "cast_precision_numerics_many_significant_digits": "the engine reads numbers in JSON as doubles",
     "column_collation_reflection": "no lake format keeps the collation of a column",
     "computed_columns": _NO_COMPUTED,
     "computed_columns_default_persisted": _NO_COMPUTED,
@@ -72,7 +73,6 @@ CLOSED = {
     "indexes_with_expressions": _NO_INDEXES,
     "insertmanyvalues": "the driver takes any number of rows at once: SQLAlchemy need not write them into the text",
     "json_deserializer_binary": "JSON comes as text",
-    "legacy_unconditional_json_extract": "JSON elements are compared as what as_integer() and the like say",
     "materialized_views": _NO_MATERIALIZED,
     "materialized_views_reflect_pk": _NO_MATERIALIZED,
     "no_lastrowid_support": "the driver has lastrowid",

@@ -14,7 +14,7 @@ def fetch_columns(
     connection: Connection, statement: Executable, parameters: Mapping[str, Any] | None = None
 ) -> tuple[list[str], list[Sequence[Any]]]:
     """Names and values of the result's columns, as the driver gives them."""
-    cursor = connection.execute(statement, parameters).cursor
+    cursor = (connection.execute(statement, parameters) if parameters else connection.execute(statement)).cursor
     assert cursor is not None
     names = [column[0] for column in cursor.description]
     rows = cursor.fetchall()
