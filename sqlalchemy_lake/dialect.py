@@ -147,7 +147,7 @@ class LakeDialect(LakeReflection, default.DefaultDialect):
                 f"Invalid value {level!r} for isolation_level. Valid isolation levels for {self.name!r} are "
                 f"{SNAPSHOT}, {AUTOCOMMIT}"
             )
-        dbapi_connection.autocommit = level == AUTOCOMMIT
+        _below_pool(dbapi_connection).autocommit = level == AUTOCOMMIT
 
     def detect_autocommit_setting(self, dbapi_conn: Any) -> bool:
         return bool(dbapi_conn.autocommit)
@@ -177,6 +177,11 @@ class LakeDialect(LakeReflection, default.DefaultDialect):
 
     def _get_server_version_info(self, connection: Any) -> tuple[int, ...]:
         return tuple(int(part) for part in self.dbapi.__version__.split(".")[:3])
+
+
+def _below_pool(connection: Any) -> Any:
+    """SQLAlchemy 1.4 may hand over the pool's proxy, which would keep an attribute for itself."""
+    return getattr(connection, "dbapi_connection", connection)
 
 
 orm.install()
