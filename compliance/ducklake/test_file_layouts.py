@@ -1,0 +1,160 @@
+"""Files laid out in other ways: many row groups, deletion vectors, files from elsewhere, sorted and compressed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from compliance.ducklake.lakes import Ours, Program, Shared, Theirs, assert_same_rows, script, texts
+from compliance.peers.lakes import Place
+from compliance.peers.peer import Peer
+
+
+def test_positions_are_physical_across_row_groups(shared: Shared, writer: Program) -> None:
+    shared.theirs.execute("CALL ducklake_set_option('lake', 'parquet_row_group_size', '2048')")
+    script(
+        writer,
+        """
+        CREATE TABLE t(i int, s varchar);
+        INSERT INTO t SELECT i, 's' || i FROM range(20000) r(i)
+        """,
+    )
+    for number, deleter in enumerate(shared.both):
+        assert deleter.execute(f"DELETE FROM t WHERE i % 3001 = {number}") == 7
+        assert (
+            deleter.execute(f"DELETE FROM t WHERE i BETWEEN {5000 * number + 4200} AND {5000 * number + 4300}") == 101
+        )
+    for reader in shared.both:
+        assert reader.rows("SELECT count(*), sum(i)::bigint FROM t") == shared.ours.rows(
+            "SELECT count(*), sum(i)::bigint FROM t"
+        )
+        assert reader.rows("SELECT i FROM t WHERE i IN (2999, 3000, 3001, 3002, 3003)") == [(2999,), (3000,), (3003,)]
+        assert reader.rows("SELECT s FROM t WHERE i = 17000") == [("s17000",)]
+        assert reader.rows("SELECT rowid FROM t WHERE i = 17000") == [(17000,)]
+    assert_same_rows(shared, "t")
+
+
+def test_deletion_vectors(shared: Shared) -> None:
+    shared.theirs.execute("CALL ducklake_set_option('lake', 'write_deletion_vectors', 'true')")
+    script(
+        shared.theirs,
+        """
+        CREATE TABLE t(i int);
+        INSERT INTO t SELECT * FROM range(1000);
+        DELETE FROM t WHERE i % 10 = 3
+        """,
+    )
+    assert any(path.suffix == ".puffin" for path in shared.place.data_files)
+    assert_same_rows(shared, "t")
+    for number, deleter in enumerate([shared.ours, shared.theirs, shared.ours]):
+        assert deleter.execute(f"DELETE FROM t WHERE i % 10 = {4 + number}") == 100
+        for reader in shared.both:
+            assert reader.value("SELECT count(*) FROM t") == 800 - 100 * number
+            assert reader.value("SELECT count(*) FROM t WHERE i % 10 = 3") == 0
+    assert shared.ours.value("SELECT count(*) FROM t AT (VERSION => 2)") == 1000
+
+
+def test_files_that_were_added_from_elsewhere(shared: Shared, tmp_path: Path) -> None:
+    """Their columns are found by name, since they have no field ids; what they lack is the column's default."""
+    outside = tmp_path / "outside.parquet"
+    shared.theirs.execute(f"COPY (SELECT 'n' || i AS name, i AS id FROM range(100) r(i)) TO '{outside}'")
+    script(
+        shared.theirs,
+        f"""
+        CREATE TABLE t(id bigint, name varchar, extra int DEFAULT 5);
+        INSERT INTO t SELECT i, 'own', 1 FROM range(1000, 1020) r(i);
+        CALL ducklake_add_data_files('lake', 't', '{outside}', allow_missing => true);
+        ALTER TABLE t RENAME name TO label
+        """,
+    )
+    assert_same_rows(shared, "t")
+    for number, deleter in enumerate(shared.both):
+        assert deleter.execute(f"DELETE FROM t WHERE id % 10 = {number}") == 12
+        assert deleter.execute(f"UPDATE t SET label = 'new' WHERE id = {50 + number + 5}") == 1
+    assert_same_rows(shared, "t")
+    assert outside.exists()
+
+
+@pytest.mark.parametrize(
+    "option", ["'parquet_compression', 'zstd'", "'parquet_version', '2'", "'hive_file_pattern', false"]
+)
+def test_options_of_the_lake_are_honoured(shared: Shared, writer: Program, option: str) -> None:
+    shared.theirs.execute(f"CALL ducklake_set_option('lake', {option})")
+    script(
+        writer,
+        """
+        CREATE TABLE t(i int, p int);
+        ALTER TABLE t SET PARTITIONED BY (p);
+        INSERT INTO t SELECT i, i % 3 FROM range(100) r(i);
+        UPDATE t SET p = 7 WHERE i = 5
+        """,
+    )
+    assert_same_rows(shared, "t")
+    if "hive" in option:
+        assert not any("p=" in str(path) for path in shared.place.data_files)
+    if "zstd" in option:
+        codec = "SELECT DISTINCT compression FROM parquet_metadata('{}')"
+        written = [path for path in shared.place.data_files if "delete" not in path.name]
+        assert {shared.theirs.value(codec.format(path)) for path in written} == {"ZSTD"}
+
+
+def test_sorted_tables(shared: Shared, writer: Program) -> None:
+    script(
+        writer,
+        """
+        CREATE TABLE t(i int, s varchar);
+        ALTER TABLE t SET SORTED BY (s DESC, i ASC);
+        INSERT INTO t SELECT i, 's' || (i % 7) FROM range(100) r(i);
+        DELETE FROM t WHERE i = 50
+        """,
+    )
+    assert_same_rows(shared, "t")
+    assert shared.ours.rows("SELECT s, i FROM t LIMIT 1") == [("s6", 6)]
+
+
+def test_a_lake_made_by_us_serves_duckdb(shared: Shared) -> None:
+    """The other tests share a lake that DuckDB made; here DuckDB alters what we made, and the other way round."""
+    script(
+        shared.ours,
+        """
+        CREATE SCHEMA made;
+        CREATE TABLE made.t(i int NOT NULL DEFAULT 3, st struct(a int, b varchar[]));
+        INSERT INTO made.t VALUES (1, {'a': 1, 'b': ['x']});
+        COMMENT ON TABLE made.t IS 'ours'
+        """,
+    )
+    script(
+        shared.theirs,
+        """
+        ALTER TABLE made.t ADD COLUMN st.c double;
+        ALTER TABLE made.t ALTER i TYPE bigint;
+        INSERT INTO made.t VALUES (DEFAULT, {'a': 2, 'b': [], 'c': 2.5});
+        ALTER TABLE made.t RENAME TO renamed
+        """,
+    )
+    script(shared.ours, "ALTER TABLE made.renamed DROP COLUMN st.a;\nUPDATE made.renamed SET i = i + 1")
+    for reader in shared.both:
+        assert reader.rows("SELECT i, st.b, st.c FROM made.renamed ORDER BY i") == [(2, ["x"], None), (4, [], 2.5)]
+    script(shared.theirs, "DROP TABLE made.renamed;\nDROP SCHEMA made")
+    assert shared.ours.rows("SELECT schema_name FROM information_schema.schemata WHERE schema_name = 'made'") == []
+
+
+def test_a_table_without_rows(shared: Shared, writer: Program) -> None:
+    writer.execute("CREATE TABLE t(i int)")
+    for program in shared.both:
+        assert program.rows("SELECT * FROM t") == []
+        assert program.execute("DELETE FROM t") == 0
+        assert program.execute("UPDATE t SET i = 1") == 0
+    assert texts(shared.ours, "t") == texts(shared.theirs, "t") == []
+
+
+def test_a_whole_new_lake_by_us(place: Place, peer: Peer) -> None:
+    ours = Ours(place)
+    script(ours, "CREATE TABLE t(i int);\nINSERT INTO t SELECT * FROM range(100);\nDELETE FROM t WHERE i = 7")
+    theirs = Theirs(peer, place)
+    assert theirs.value("SELECT count(*) FROM t") == 99
+    assert theirs.execute("DELETE FROM t WHERE i = 8") == 1
+    assert theirs.value("SELECT count(*) FROM t AT (VERSION => 2)") == 100
+    assert ours.value("SELECT count(*) FROM t") == 98
+    ours.close()
