@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import os
-import subprocess
-import sys
+import uuid
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -15,10 +15,14 @@ from sqlalchemy import text
 
 import lakedbapi
 from compliance.peers.lakes import Place
+from compliance.races.worker import work
 
-PROJECT = Path(__file__).parents[2]
 LONG = bool(os.environ.get("LAKE_LONG"))
 """Whether to run the long versions of the tests."""
+
+# Forked from a process that has everything loaded: starting one anew takes a second.
+_forking = multiprocessing.get_context("forkserver")
+_forking.set_forkserver_preload(["compliance.races.worker"])
 
 
 @dataclass
@@ -32,27 +36,45 @@ class Acknowledged:
     rows: Counter[str] = field(default_factory=Counter)
     changing: int = 0
 
-    def add(self, printed: str) -> None:
-        for line in printed.splitlines():
+    def add(self, lines: str) -> None:
+        for line in lines.splitlines():
             kind, rowcount = line.split()
             self.statements[kind] += 1
             self.rows[kind] += int(rowcount)
             self.changing += int(rowcount) > 0
 
 
-def start(job: str, place: Place, number: int, count: int) -> subprocess.Popen[str]:
-    arguments = [sys.executable, "-m", "compliance.races.worker", job, place.url, str(number), str(count)]
-    return subprocess.Popen(arguments, cwd=PROJECT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+class Running:
+    """A process with a job. Its notes lie beside the lake's data."""
+
+    def __init__(self, job: str, place: Place, number: int, count: int) -> None:
+        notes = Path(place.data_path).parent / f"worker-{uuid.uuid4().hex}"
+        self._acknowledged, self._failure = notes.with_suffix(".lines"), notes.with_suffix(".failure")
+        arguments = (job, place.url, number, count, self._acknowledged, self._failure)
+        self.process = _forking.Process(target=work, args=arguments, daemon=True)
+        self.process.start()
+
+    @property
+    def acknowledged(self) -> str:
+        return self._acknowledged.read_text() if self._acknowledged.exists() else ""
+
+    @property
+    def failure(self) -> str:
+        return self._failure.read_text() if self._failure.exists() else ""
+
+    def kill(self) -> None:
+        self.process.kill()
+        self.process.join()
 
 
 def run(job: str, place: Place, processes: int, count: int) -> Acknowledged:
     """Run a job in several processes at the same time; every one of them must end without an error."""
-    running = [start(job, place, number, count) for number in range(processes)]
+    running = [Running(job, place, number, count) for number in range(processes)]
     acknowledged = Acknowledged()
-    for process in running:
-        printed, errors = process.communicate()
-        assert process.returncode == 0, errors
-        acknowledged.add(printed)
+    for worker in running:
+        worker.process.join()
+        assert worker.process.exitcode == 0, worker.failure
+        acknowledged.add(worker.acknowledged)
     return acknowledged
 
 
@@ -79,16 +101,14 @@ def snapshot_ids(place: Place) -> list[int]:
 
 def orphans(place: Place) -> set[str]:
     """Names of the files in the data path that the catalog neither refers to nor has scheduled for deletion."""
-    tables = ("ducklake_data_file", "ducklake_delete_file", "ducklake_files_scheduled_for_deletion")
-    known = {os.path.basename(path) for table in tables for (path,) in catalog_rows(place, f"SELECT path FROM {table}")}
-    return {name for _, _, names in os.walk(place.data_path) for name in names} - known
+    return _there(place) - _known(
+        place, "ducklake_data_file", "ducklake_delete_file", "ducklake_files_scheduled_for_deletion"
+    )
 
 
 def missing(place: Place) -> set[str]:
     """Names of the files that the catalog refers to and that are not there."""
-    tables = ("ducklake_data_file", "ducklake_delete_file")
-    known = {os.path.basename(path) for table in tables for (path,) in catalog_rows(place, f"SELECT path FROM {table}")}
-    return known - {name for _, _, names in os.walk(place.data_path) for name in names}
+    return _known(place, "ducklake_data_file", "ducklake_delete_file") - _there(place)
 
 
 def catalog_rows(place: Place, sql: str) -> Iterator[tuple[object, ...]]:
@@ -101,3 +121,11 @@ def catalog_rows(place: Place, sql: str) -> Iterator[tuple[object, ...]]:
     engine = sqlalchemy.create_engine(address, poolclass=sqlalchemy.pool.NullPool)
     with engine.connect() as connection:
         yield from [tuple(row) for row in connection.execute(text(sql))]
+
+
+def _there(place: Place) -> set[str]:
+    return {name for _, _, names in os.walk(place.data_path) for name in names}
+
+
+def _known(place: Place, *tables: str) -> set[str]:
+    return {os.path.basename(path) for table in tables for (path,) in catalog_rows(place, f"SELECT path FROM {table}")}

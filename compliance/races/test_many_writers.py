@@ -31,7 +31,9 @@ def test_inserts_updates_and_deletes_of_one_table_add_up(place: Place, peer: Pee
     assert not orphans(place)
     assert not missing(place)
     peer.attach(place.location)
-    assert peer.rows("SELECT count(*), sum(counter), count(DISTINCT rowid) FROM t") == [(rows, done.rows["update"], rows)]
+    assert peer.rows("SELECT count(*), sum(counter), count(DISTINCT rowid) FROM t") == [
+        (rows, done.rows["update"], rows)
+    ]
 
 
 @pytest.mark.timeout(900)
