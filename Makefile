@@ -7,10 +7,13 @@ DEMO := .venv/.demo
 DEV := .venv/.dev
 PEERS := .venv-peers/.ready
 OLDEST := .venv-oldest/.ready
+SA20 := .venv-sa20/.ready
+SA14 := .venv-sa14/.ready
+SA_PYTHONS := LAKE_SA20_PYTHON=$(CURDIR)/.venv-sa20/bin/python LAKE_SA14_PYTHON=$(CURDIR)/.venv-sa14/bin/python
 PEERS_PYTHON ?= $(CURDIR)/.venv-peers/bin/python
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help demo test check format compliance peers oldest bench clean
+.PHONY: help demo test check format compliance sqlalchemy peers oldest bench clean
 
 help: ## This list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -31,9 +34,21 @@ format: $(DEV) ## Let ruff format and mend the style
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-compliance: $(DEV) $(PEERS) ## Other people's suites, and DuckDB on the same lakes
-	LAKE_PEERS_PYTHON=$(PEERS_PYTHON) $(BIN)/python -m pytest -n $(JOBS) compliance
-	cd compliance/sqlalchemy/suite && $(CURDIR)/$(BIN)/python -m pytest -n $(JOBS)
+compliance: $(DEV) $(PEERS) $(SA20) $(SA14) ## Other people's suites, and DuckDB on the same lakes
+	LAKE_PEERS_PYTHON=$(PEERS_PYTHON) $(SA_PYTHONS) $(BIN)/python -m pytest -n $(JOBS) compliance
+
+sqlalchemy: $(DEV) $(SA20) $(SA14) ## SQLAlchemy's own dialect suite on SQLAlchemy 2.1, 2.0 and 1.4
+	$(SA_PYTHONS) $(BIN)/python -m pytest -n $(JOBS) compliance/sqlalchemy
+
+$(SA20): pyproject.toml compliance/sqlalchemy/sqlalchemy-2.0.txt
+	$(PYTHON) -m venv .venv-sa20
+	.venv-sa20/bin/python -m pip install --quiet --requirement compliance/sqlalchemy/sqlalchemy-2.0.txt --editable .
+	@touch $@
+
+$(SA14): pyproject.toml compliance/sqlalchemy/sqlalchemy-1.4.txt
+	$(PYTHON) -m venv .venv-sa14
+	.venv-sa14/bin/python -m pip install --quiet --requirement compliance/sqlalchemy/sqlalchemy-1.4.txt --editable .
+	@touch $@
 
 peers: $(PEERS) ## The environment of the peers that the compliance tests and benchmarks run
 
@@ -44,7 +59,7 @@ bench: $(DEV) $(PEERS) ## Timings next to DuckDB's own ducklake extension
 	LAKE_PEERS_PYTHON=$(PEERS_PYTHON) $(BIN)/python benchmarks/rowlevel.py
 
 clean: ## Remove the environments and caches
-	rm -rf .venv .venv-peers .venv-oldest .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache build dist
+	rm -rf .venv .venv-peers .venv-oldest .venv-sa20 .venv-sa14 .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache build dist
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(BIN)/python:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import tempfile
 from pathlib import Path
@@ -30,18 +31,21 @@ NOT_FOR_A_LAKE = {
 """Why a test that no requirement closes is skipped, by the start of its name."""
 
 RAM_DISK = Path("/dev/shm")
+LAKE = "LAKE_SQLALCHEMY_SUITE"
+"""Environment variable that holds the directory of this run's lakes."""
 
 
 def pytest_configure(config):
-    if not config.option.dburi and not hasattr(config, "workerinput"):
-        config.lake = tempfile.mkdtemp(prefix="lake-suite-", dir=RAM_DISK if RAM_DISK.is_dir() else None)
-        config.option.dburi = [f"lake:///{config.lake}/suite"]
+    if not config.option.dburi:
+        if not hasattr(config, "workerinput"):  # the workers of pytest-xdist inherit the environment
+            os.environ[LAKE] = tempfile.mkdtemp(prefix="lake-suite-", dir=RAM_DISK if RAM_DISK.is_dir() else None)
+        config.option.dburi = [f"lake:///{os.environ[LAKE]}/suite"]
     pytestplugin.pytest_configure(config)
 
 
 def pytest_unconfigure(config):
-    if hasattr(config, "lake"):
-        shutil.rmtree(config.lake)
+    if not hasattr(config, "workerinput") and LAKE in os.environ:
+        shutil.rmtree(os.environ.pop(LAKE))
 
 
 def pytest_collection_modifyitems(session, config, items):
