@@ -37,20 +37,30 @@ def write(
     """
     data = encode(data_file_path, positions, snapshots)
     storage.write_exclusive(path, data)
+    _cache.put(path, _Deletes(_own(positions), None if snapshots is None else _own(snapshots)))
     return len(data), int.from_bytes(data[-8:-4], "little")
 
 
 def encode(data_file_path: str, positions: Positions, snapshots: Positions | None = None) -> bytes:
-    count = len(positions)
-    fields = [_field(PATH_COLUMN, pa.string(), PATH_FIELD), _field(POSITION_COLUMN, pa.int64(), POSITION_FIELD)]
-    paths = pa.DictionaryArray.from_arrays(pa.array(np.zeros(count, dtype=np.int32)), pa.array([data_file_path]))
-    columns: list[pa.Array] = [paths.cast(pa.string()), pa.array(positions, pa.int64())]
+    # A dictionary costs no hash of the path for each row; files have plain strings all the same.
+    numbers = pa.array(np.zeros(len(positions), dtype=np.int32))
+    paths = pa.DictionaryArray.from_arrays(numbers, pa.array([data_file_path]))
+    fields = [_field(PATH_COLUMN, paths.type, PATH_FIELD), _field(POSITION_COLUMN, pa.int64(), POSITION_FIELD)]
+    columns: list[pa.Array] = [paths, pa.array(positions, pa.int64())]
     if snapshots is not None:
         fields.append(_field(SNAPSHOT_COLUMN, pa.int64(), SNAPSHOT_FIELD))
         columns.append(pa.array(snapshots, pa.int64()))
     table = pa.table(columns, schema=pa.schema(fields))
     sink = io.BytesIO()
-    pq.write_table(table, sink, row_group_size=_ROW_GROUP, compression="snappy", store_schema=False)
+    pq.write_table(
+        table,
+        sink,
+        row_group_size=_ROW_GROUP,
+        compression="snappy",
+        store_schema=False,
+        use_dictionary=[PATH_COLUMN, SNAPSHOT_COLUMN],
+        column_encoding={POSITION_COLUMN: "DELTA_BINARY_PACKED"},  # A byte or two for each of ascending numbers.
+    )
     return sink.getvalue()
 
 
@@ -91,6 +101,13 @@ def _decode(data: bytes, path: str) -> _Deletes:
         )
     except (pa.ArrowException, OSError) as error:
         raise _corrupt(path, str(error)) from error
+
+
+def _own(numbers: Positions) -> Positions:
+    """A copy that cannot be changed."""
+    copy: Positions = numbers.astype(np.int64)
+    copy.flags.writeable = False
+    return copy
 
 
 def _numbers(column: pa.ChunkedArray, path: str) -> Positions:

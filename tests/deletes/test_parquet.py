@@ -19,10 +19,17 @@ def storage(tmp_path: Path) -> Storage:
     return Storage.of(str(tmp_path))
 
 
+def copied(storage: Storage, path: str) -> str:
+    """Another file with the same content, which no cache knows."""
+    copy = storage.join("copy.parquet")
+    Path(copy).write_bytes(Path(path).read_bytes())
+    return copy
+
+
 def test_round_trip_without_snapshots(storage: Storage) -> None:
     path = storage.join("d.parquet")
     parquet.write(storage, path, "/data/a.parquet", POSITIONS)
-    positions, snapshots = parquet.read(storage, path)
+    positions, snapshots = parquet.read(storage, copied(storage, path))
     assert positions.tolist() == [2, 5, 9]
     assert snapshots is None
 
@@ -30,7 +37,7 @@ def test_round_trip_without_snapshots(storage: Storage) -> None:
 def test_round_trip_with_snapshots(storage: Storage) -> None:
     path = storage.join("d.parquet")
     parquet.write(storage, path, "/data/a.parquet", POSITIONS, np.array([3, 4, 4]))
-    _, snapshots = parquet.read(storage, path)
+    _, snapshots = parquet.read(storage, copied(storage, path))
     assert snapshots is not None
     assert snapshots.tolist() == [3, 4, 4]
 
@@ -67,16 +74,33 @@ def test_columns_are_found_by_name_without_field_ids(storage: Storage) -> None:
 def test_a_second_read_does_not_touch_the_storage(storage: Storage) -> None:
     path = storage.join("d.parquet")
     parquet.write(storage, path, "/data/a.parquet", POSITIONS)
-    parquet.read(storage, path)
+    copy = copied(storage, path)
+    parquet.read(storage, copy)
+    Path(copy).unlink()
+    assert parquet.read(storage, copy)[0].tolist() == [2, 5, 9]
+
+
+def test_what_was_written_is_known_without_reading(storage: Storage) -> None:
+    path = storage.join("d.parquet")
+    parquet.write(storage, path, "/data/a.parquet", POSITIONS)
     Path(path).unlink()
     assert parquet.read(storage, path)[0].tolist() == [2, 5, 9]
+
+
+def test_a_hundred_thousand_positions_take_less_than_two_bytes_each(storage: Storage) -> None:
+    path = storage.join("d.parquet")
+    positions = np.arange(0, 1_000_000, 10)
+    size, _ = parquet.write(storage, path, "/data/a.parquet", positions, np.full(len(positions), 3))
+    assert size < 200_000
+    assert parquet.read(storage, copied(storage, path))[0].tolist() == positions.tolist()
 
 
 def test_cached_positions_cannot_be_changed(storage: Storage) -> None:
     path = storage.join("d.parquet")
     parquet.write(storage, path, "/data/a.parquet", POSITIONS)
-    with pytest.raises(ValueError, match="read-only"):
-        parquet.read(storage, path)[0][0] = 1
+    for known in (path, copied(storage, path)):
+        with pytest.raises(ValueError, match="read-only"):
+            parquet.read(storage, known)[0][0] = 1
 
 
 def test_a_missing_file_is_named(storage: Storage) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import random
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from contextlib import suppress
 from datetime import datetime, timezone
@@ -36,8 +37,8 @@ _FIRST_WAIT, _LONGEST_WAIT = 0.02, 1.0
 """Seconds between tries."""
 
 
-class Committer:
-    """Makes `changes`, which were made on `base`, the next snapshot."""
+class SnapshotCommit(ABC):
+    """The making of one new snapshot, whatever it holds: tried until it is committed or cannot be."""
 
     def __init__(self, catalog: DuckLakeCatalog, base: Snapshot, changes: Changes) -> None:
         self._catalog = catalog
@@ -49,11 +50,16 @@ class Committer:
         self._maybe_committed: set[str] = set()
         """Delete files of the attempt that is being committed."""
 
-    def commit(self) -> CommitResult:
+    @abstractmethod
+    def _write_ahead(self) -> None:
+        """Write files outside of the lock."""
+
+    @abstractmethod
+    def _write_content(self, attempt: Attempt) -> None:
+        """Check for conflicts, then write the rows of the new snapshot but its own."""
+
+    def _commit(self) -> CommitResult:
         """Raises ConflictError with nothing changed; CommitUnknownError when the connection broke and stays broken."""
-        if self._changes.empty:
-            return CommitResult(self._base.id)
-        self._check_allowed()
         try:
             self._write_ahead()
             attempt = self._succeed()
@@ -73,27 +79,9 @@ class Committer:
         with suppress(OperationalError):
             self._catalog.storage.delete(sorted(self._delete_files.paths - kept))
 
-    def _check_allowed(self) -> None:
+    def _check_not_encrypted(self) -> None:
         if self._catalog.option("encrypted") == "true":
             raise NotSupportedError("this lake is encrypted: it can be read here, but rows are not written encrypted")
-        if self._catalog.option("require_commit_message") == "true" and not self._changes.message:
-            raise ProgrammingError(
-                "this lake has require_commit_message set, and the transaction has no commit message; set one first"
-            )
-
-    def _write_ahead(self) -> None:
-        """Write delete files outside of the lock, for the snapshot that this commit most probably becomes."""
-        targets = [(self._target(id, self._base.tables().get(id)), rows) for id, rows in self._row_changes()]
-        targets = [(target, rows) for target, rows in targets if rows.deleted and not target.inlines_deletes(rows)]
-        if not targets:
-            return
-        with self._backend.read() as connection:
-            snapshot = newest_snapshot(connection, self._backend.tables).id + 1
-            live = [target.live_deletes(connection, sorted(rows.deleted)) for target, rows in targets]
-        for (target, rows), now in zip(targets, live, strict=True):
-            for file_id, path in target.data_file_paths(rows.deleted).items():
-                old, positions = now.files.get(file_id), rows.deleted[file_id]
-                self._delete_files.write(target.directory, path, old, positions, snapshot)
 
     def _succeed(self) -> Attempt:
         """Try until an attempt is committed; lost races are tried again, conflicts of the content are not."""
@@ -141,13 +129,7 @@ class Committer:
         """Write all rows of the new snapshot."""
         previous = newest_snapshot(connection, self._backend.tables)
         attempt = Attempt(self._backend, connection, previous, max(datetime.now(timezone.utc), previous.time))
-        conflicts.check(attempt, self._base, self._changes)
-        definitions = Definitions(attempt, self._catalog, self._base, self._changes)
-        definitions.write()
-        for id, rows in self._row_changes():
-            target = self._target(id, definitions.tables.get(id, self._base.tables().get(id)))
-            RowWriter(attempt, target, rows, self._delete_files).write()
-        identity.write_marks(attempt, self._changes.identities)
+        self._write_content(attempt)
         if attempt.makes_snapshot:
             self._snapshot_rows(attempt)
         attempt.flush()
@@ -171,17 +153,6 @@ class Committer:
             commit_extra_info=self._changes.extra_info,
         )
 
-    def _row_changes(self) -> Iterator[tuple[int, RowChanges]]:
-        """By table id, without those of tables that the same transaction dropped."""
-        for id, rows in self._changes.rows.items():
-            if not rows.empty and self._changes.tables.get(id, id) is not None:
-                yield id, rows
-
-    def _target(self, id: int, table: TableInfo | None) -> Target:
-        table = table or self._changes.tables[id]
-        assert table is not None
-        return Target(self._catalog, self._base, self._base.tables().get(id), table)
-
     def _look_for(self, attempt: Attempt, error: CommitUnknownError) -> None:
         """Whether the snapshot of `attempt` was committed before the connection broke. Raises if not."""
         try:
@@ -203,6 +174,60 @@ class Committer:
                 "The files of this commit were kept"
             ) from error
         raise _NotCommitted from error
+
+
+class Committer(SnapshotCommit):
+    """Makes `changes`, which were made on `base`, the next snapshot."""
+
+    def commit(self) -> CommitResult:
+        """Raises ConflictError with nothing changed; CommitUnknownError when the connection broke and stays broken."""
+        if self._changes.empty:
+            return CommitResult(self._base.id)
+        self._check_allowed()
+        return self._commit()
+
+    def _check_allowed(self) -> None:
+        self._check_not_encrypted()
+        if self._catalog.option("require_commit_message") == "true" and not self._changes.message:
+            raise ProgrammingError(
+                "this lake has require_commit_message set, and the transaction has no commit message; set one first"
+            )
+
+    def _write_ahead(self) -> None:
+        """Write delete files outside of the lock, for the snapshot that this commit most probably becomes."""
+        targets = [(self._target(id, self._base.tables().get(id)), rows) for id, rows in self._row_changes()]
+        targets = [(target, rows) for target, rows in targets if rows.deleted and not target.inlines_deletes(rows)]
+        if not targets:
+            return
+        with self._backend.read() as connection:
+            snapshot = newest_snapshot(connection, self._backend.tables).id + 1
+            live = [target.live_deletes(connection, sorted(rows.deleted)) for target, rows in targets]
+        writes = [
+            (target.directory, path, now.files.get(file_id), rows.deleted[file_id], snapshot)
+            for (target, rows), now in zip(targets, live, strict=True)
+            for file_id, path in target.data_file_paths(rows.deleted).items()
+        ]
+        self._delete_files.write_all(writes)
+
+    def _write_content(self, attempt: Attempt) -> None:
+        conflicts.check(attempt, self._base, self._changes)
+        definitions = Definitions(attempt, self._catalog, self._base, self._changes)
+        definitions.write()
+        for id, rows in self._row_changes():
+            target = self._target(id, definitions.tables.get(id, self._base.tables().get(id)))
+            RowWriter(attempt, target, rows, self._delete_files).write()
+        identity.write_marks(attempt, self._changes.identities)
+
+    def _row_changes(self) -> Iterator[tuple[int, RowChanges]]:
+        """By table id, without those of tables that the same transaction dropped."""
+        for id, rows in self._changes.rows.items():
+            if not rows.empty and self._changes.tables.get(id, id) is not None:
+                yield id, rows
+
+    def _target(self, id: int, table: TableInfo | None) -> Target:
+        table = table or self._changes.tables[id]
+        assert table is not None
+        return Target(self._catalog, self._base, self._base.tables().get(id), table)
 
 
 class _NotCommitted(Exception):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
 from sqlalchemy import select
@@ -15,6 +16,10 @@ from lakedbapi.formats.ducklake.paths import resolve
 from lakedbapi.model.delete_vector import DeleteVector
 from lakedbapi.storage.filesystem import Storage
 
+_WRITERS = 8
+"""Delete files that are written at once."""
+_COMMITTED = -1
+"""Stands for the snapshot of a delete file that has only deletes of committed snapshots."""
 _CHUNK = 500
 """Values in one IN list: below every database's limit of parameters."""
 
@@ -103,6 +108,14 @@ class DeleteFiles:
     def deletions(self, file: LiveDeleteFile) -> Deletions:
         return read_deletes(self._storage, file.path, file.format, file.begin_snapshot)
 
+    def write_all(self, writes: Sequence[tuple[str, str, LiveDeleteFile | None, DeleteVector, int]]) -> None:
+        """`write` with each of these arguments, several at once: each waits for the storage."""
+        if len(writes) == 1:
+            self.write(*writes[0])
+        elif writes:
+            with ThreadPoolExecutor(min(len(writes), _WRITERS)) as pool:
+                list(pool.map(lambda arguments: self.write(*arguments), writes))
+
     def write(
         self, directory: str, data_file: str, old: LiveDeleteFile | None, positions: DeleteVector, snapshot: int
     ) -> WrittenDeletes:
@@ -116,3 +129,13 @@ class DeleteFiles:
                 deletions = self.deletions(old) | deletions
             written = self._written[key] = write_deletes(self._storage, directory, data_file, deletions)
         return written if old else replace(written, begin_snapshot=snapshot)
+
+    def take_over(
+        self, directory: str, data_file: str, old: LiveDeleteFile | None, deletions: Deletions
+    ) -> WrittenDeletes:
+        """The delete file with what `old` has and with `deletions`, whose snapshots are committed ones."""
+        key = data_file, old.path if old else None, _COMMITTED
+        if key not in self._written:
+            everything = deletions if old is None else self.deletions(old) | deletions
+            self._written[key] = write_deletes(self._storage, directory, data_file, everything)
+        return self._written[key]
