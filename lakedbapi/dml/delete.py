@@ -14,6 +14,7 @@ from lakedbapi.context import Context, Counted
 from lakedbapi.dml.addresses import Addresses, first_of_each
 from lakedbapi.dml.arrow_rows import typed
 from lakedbapi.dml.hidden import revealed
+from lakedbapi.dml.namesakes import told_apart
 from lakedbapi.dml.new_rows import NewRows
 from lakedbapi.dml.returning import Returning, evaluate
 from lakedbapi.dml.sources import aliases, from_clause, named, with_clause
@@ -34,6 +35,7 @@ def truncate(context: Context, statement: Truncate) -> Counted:
 
 def delete(context: Context, statement: Delete) -> Counted:
     """Rows where the condition is TRUE; with USING, where it is TRUE beside at least one row of the other relations."""
+    statement = told_apart(context, statement)
     target = Target.of(context, statement.target, statement.alias)
     target.require("DELETE FROM", target.capabilities.row_changes)
     if statement.where is None and not statement.source and not statement.returning:

@@ -12,6 +12,7 @@ from lakedbapi.context import Context
 from lakedbapi.dml.addresses import Addresses, first_of_each
 from lakedbapi.dml.delete import drop_files, matching, reading, whole_files
 from lakedbapi.dml.merge import merging
+from lakedbapi.dml.namesakes import told_apart
 from lakedbapi.dml.new_rows import MEMORY_LIMIT
 from lakedbapi.dml.strategy import Policy, touched
 from lakedbapi.dml.target import Target
@@ -25,6 +26,8 @@ _MOST_FILES = 100
 
 def explain(context: Context, statement: Insert | Update | Delete | Merge | Truncate) -> list[str]:
     """One line a fact. The condition is evaluated, as only its matches tell what happens to a file."""
+    if isinstance(statement, (Update, Delete, Merge)):
+        statement = told_apart(context, statement)
     alias = None if isinstance(statement, Truncate) else statement.alias
     target = Target.of(context, statement.target, alias)
     verb = type(statement).__name__.upper()

@@ -21,6 +21,7 @@ from lakedbapi.dml.merging import (
     Clause,
     Merging,
 )
+from lakedbapi.dml.namesakes import told_apart, with_named_source
 from lakedbapi.dml.new_rows import NewRows
 from lakedbapi.dml.returning import Returning
 from lakedbapi.dml.sources import conjunction, named, with_clause
@@ -35,6 +36,7 @@ from lakedbapi.sql.statements import Merge, MergeAction
 
 def merge(context: Context, statement: Merge) -> Counted:
     """A target row that several source rows want to change is an error; so is one that `THEN ERROR` meets."""
+    statement = with_named_source(told_apart(context, statement))
     target = Target.of(context, statement.target, statement.alias)
     target.require("MERGE INTO", target.capabilities.row_changes and target.capabilities.inserts)
     return merging(target, statement).run()

@@ -13,6 +13,7 @@ from lakedbapi.dml.addresses import Addresses, Repeats
 from lakedbapi.dml.arrow_rows import pieces
 from lakedbapi.dml.blame import blaming
 from lakedbapi.dml.hidden import revealed
+from lakedbapi.dml.namesakes import told_apart
 from lakedbapi.dml.new_rows import NewRows
 from lakedbapi.dml.returning import Returning, evaluate
 from lakedbapi.dml.sources import aliases, from_clause, named, with_clause
@@ -35,6 +36,7 @@ def update(context: Context, statement: Update) -> Counted:
     With FROM a row may stand beside several rows of the other relations as long as they all give the same new values:
     ProgrammingError when they do not, since the outcome would be an accident.
     """
+    statement = told_apart(context, statement)
     target = Target.of(context, statement.target, statement.alias)
     target.require("UPDATE", target.capabilities.row_changes)
     return Updating(target, statement).run()

@@ -1,0 +1,63 @@
+"""Statements that read another table with the name of the one they change."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from lakedbapi import ProgrammingError
+from tests.dml.conftest import Lake
+
+
+@pytest.fixture
+def lake(connect: Callable[[], Lake]) -> Lake:
+    lake = connect()
+    for schema, rows in (("a", "(1, 'a'), (2, 'b')"), ("b", "(2, 'bb'), (3, 'c')")):
+        lake(f"CREATE SCHEMA {schema}")
+        lake(f"CREATE TABLE {schema}.t (id INTEGER, n VARCHAR)")
+        lake(f"INSERT INTO {schema}.t VALUES {rows}")
+    return lake
+
+
+@pytest.mark.parametrize(
+    "condition",
+    [
+        "EXISTS (SELECT 1 FROM b.t WHERE a.t.id = b.t.id)",
+        "EXISTS (SELECT 1 FROM b.t WHERE lake.a.t.id = t.id)",
+        "t.id IN (SELECT id FROM b.t)",
+        "a.t.id IN (SELECT t.id FROM b.t) AND a.t.id IN (SELECT max(a.t.id) FROM a.t)",
+        "EXISTS (SELECT 1 FROM b.t AS other WHERE t.id = other.id AND EXISTS (SELECT 1 FROM b.t WHERE a.t.id = t.id))",
+    ],
+)
+def test_delete_beside_a_subquery(lake: Lake, condition: str) -> None:
+    assert lake(f"DELETE FROM a.t WHERE {condition}") == 1
+    assert lake.rows("a.t") == [(1, "a")]
+    assert len(lake.rows("b.t")) == 2
+
+
+def test_delete_using(lake: Lake) -> None:
+    assert lake("DELETE FROM a.t USING b.t WHERE a.t.id = b.t.id") == 1
+    assert lake.rows("a.t") == [(1, "a")]
+
+
+def test_update_with_a_subquery(lake: Lake) -> None:
+    statement = "UPDATE a.t SET n = (SELECT b.t.n FROM b.t WHERE a.t.id = b.t.id) RETURNING a.t.id, n"
+    assert sorted(lake(statement)) == [(1, None), (2, "bb")]
+
+
+def test_update_from(lake: Lake) -> None:
+    assert lake("UPDATE a.t SET n = b.t.n FROM b.t WHERE a.t.id = b.t.id") == 1
+    assert lake.rows("a.t") == [(1, "a"), (2, "bb")]
+
+
+def test_merge(lake: Lake) -> None:
+    merge = "MERGE INTO a.t USING b.t ON a.t.id = b.t.id"
+    merge += " WHEN MATCHED THEN UPDATE SET n = b.t.n WHEN NOT MATCHED THEN INSERT VALUES (b.t.id, b.t.n)"
+    assert lake(merge) == 2
+    assert lake.rows("a.t") == [(1, "a"), (2, "bb"), (3, "c")]
+
+
+def test_a_name_that_can_mean_both_is_refused(lake: Lake) -> None:
+    with pytest.raises(ProgrammingError, match=r"t\.id can mean several tables"):
+        lake("DELETE FROM a.t USING b.t WHERE t.id = 1")
