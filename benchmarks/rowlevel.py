@@ -1,6 +1,6 @@
 """Row-level changes next to DuckDB's own ducklake extension, each in its own process on its own lake of the same rows.
 
-    python benchmarks/rowlevel.py [--rows 10000000] [--rounds 5] [--only TEXT] [--large]
+    python benchmarks/rowlevel.py [--rows N] [--rounds 5] [--only TEXT] [--large]
 
 Rounds alternate between the two, so that what else the machine does hits both; a line shows the medians and their
 ratio (below 1: we are faster). After each case both lakes must hold the same rows. `--large` shows peak memory on 100 M
@@ -29,7 +29,8 @@ from compliance.peers.lakes import Place, on_sqlite
 from compliance.peers.peer import Peer, peers_python
 
 FILES = 10
-LARGE = 100_000_000
+ROWS = 10_000_000
+LARGE_ROWS = 100_000_000
 
 
 @dataclass(frozen=True)
@@ -208,16 +209,16 @@ def compare(folder: Path, python: Path, rows: int, rounds: int, only: str) -> No
 LARGE_STEPS = ("DELETE FROM large WHERE id % 20 = 7", "SELECT count(*), sum(amount) FROM large")
 
 
-def large(folder: Path, python: Path) -> None:
+def large(folder: Path, python: Path, rows: int) -> None:
     """Peak memory: each statement in a process of its own, on a lake that the same program wrote."""
-    print(f"{LARGE:,} rows in {FILES} files, peak resident memory\n")
+    print(f"{rows:,} rows in {FILES} files, peak resident memory\n")
     print(f"{'':36}{Ours.name:>20}{Theirs.name:>20}")
     places = [on_sqlite(_made(folder / name)) for name in ("ours", "theirs")]
     spawn = multiprocessing.get_context("spawn")
     with spawn.Pool(1) as pool:
-        pool.apply(_load_ours, (places[0], LARGE))
+        pool.apply(_load_ours, (places[0], rows))
     theirs = Theirs(places[1], python)
-    load(theirs, "large", LARGE)
+    load(theirs, "large", rows)
     theirs.close()
     for sql in LARGE_STEPS:
         with spawn.Pool(1) as pool:
@@ -234,7 +235,9 @@ def _load_ours(place: Place, rows: int) -> None:
 
 
 def _peak_of_ours(place: Place, sql: str) -> tuple[int, float]:
-    seconds = Ours(place).run(Step(sql))
+    ours = Ours(place)
+    ours.run(Step("SELECT 1"))  # opens the engine, as the peer's is by now
+    seconds = ours.run(Step(sql))
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024, seconds
 
 
@@ -249,7 +252,7 @@ def _made(folder: Path) -> Path:
 
 def main() -> None:
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    options.add_argument("--rows", type=int, default=10_000_000)
+    options.add_argument("--rows", type=int)
     options.add_argument("--rounds", type=int, default=5)
     options.add_argument("--only", default="", help="only the cases whose name contains this")
     options.add_argument("--large", action="store_true")
@@ -261,9 +264,9 @@ def main() -> None:
     folder = Path(tempfile.mkdtemp(prefix="rowlevel-", dir=chosen.folder))
     try:
         if chosen.large:
-            large(folder, python)
+            large(folder, python, chosen.rows or LARGE_ROWS)
         else:
-            compare(folder, python, chosen.rows, chosen.rounds, chosen.only)
+            compare(folder, python, chosen.rows or ROWS, chosen.rounds, chosen.only)
     finally:
         shutil.rmtree(folder)
 
