@@ -32,6 +32,8 @@ RETRIES = 100
 RETRY_WAIT = 0.002
 """Seconds before the second run; grows with every further one, up to `RETRY_WAIT_MAX`."""
 RETRY_WAIT_MAX = 0.1
+WITHOUT_CATALOG = ("memory", "main")
+"""The search path of a connection without a current catalog: the engine's own, which is empty."""
 
 
 @dataclass(frozen=True)
@@ -69,7 +71,7 @@ class Session:
         self._closed = False
         self.registered: dict[str, pa.Table | pa.RecordBatchReader] = {}
         self.last_snapshot: int | None = None
-        self.search_path = (options.alias, options.schema)
+        self.search_path = (options.alias, options.schema) if options.format is not None else WITHOUT_CATALOG
         if options.format is not None:
             self._catalogs[options.alias] = _open(options)
 
@@ -164,6 +166,8 @@ class Session:
             if attached.alias in self._catalogs:
                 raise ProgrammingError(f"a catalog named {attached.alias!r} is attached already: choose another alias")
             self._catalogs[attached.alias] = _open(attached)
+            if self._transaction is not None:
+                self._transaction.catalogs = dict(self._catalogs)
             self._drop_engine()
             if self._options.format is None and len(self._catalogs) == 1:
                 self.search_path = (attached.alias, attached.schema)
@@ -173,7 +177,10 @@ class Session:
         with self._lock:
             if self.in_transaction:
                 raise ProgrammingError("DETACH cannot run inside a transaction with changes: commit or roll back first")
-            self._catalogs.pop(self._attached(alias))
+            found = self._attached(alias)
+            self._catalogs.pop(found)
+            if self.search_path[0] == found:
+                self.search_path = WITHOUT_CATALOG
             self._transaction = None
             self._drop_engine()
 

@@ -282,6 +282,29 @@ def test_a_connection_without_a_catalog_gets_one_by_attach(items: Cursor, tmp_pa
         assert count(connection) == 3
 
 
+def test_a_connection_without_a_catalog_computes(items: Cursor, tmp_path: Path) -> None:
+    with lakedbapi.connect("lake://") as connection:
+        assert connection.catalogs == ()
+        assert connection.execute("SELECT 1").fetchone() == (1,)
+        connection.attach(str(tmp_path / "shop"))
+        assert count(connection) == 3
+        connection.detach("shop")
+        assert connection.execute("SELECT 2").fetchone() == (2,)
+        with pytest.raises(ProgrammingError, match="no catalog"):
+            connection.catalog_view()
+
+
+def test_the_catalog_is_told_as_the_transaction_sees_it(items: Cursor) -> None:
+    connection = items.connection
+    assert (connection.current_catalog, connection.current_schema, connection.catalogs) == ("lake", "main", ("lake",))
+    items.execute("ALTER TABLE items ADD COLUMN extra INTEGER")
+    now = connection.catalog_view().table("main", "ITEMS")
+    then = connection.catalog_view("lake", as_of=connection.catalog_view().snapshot.id).table("main", "items")
+    assert now is not None
+    assert then is not None
+    assert now.schema.names == (*then.schema.names, "extra")
+
+
 def test_attach_in_sql_needs_to_be_allowed(items: Cursor, tmp_path: Path) -> None:
     statement = f"ATTACH '{tmp_path / 'shop'}' AS mine (TYPE ducklake, READ_ONLY)"
     with lakedbapi.connect() as connection, pytest.raises(ProgrammingError, match="allow_attach=True"):
