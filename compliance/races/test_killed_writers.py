@@ -1,4 +1,4 @@
-"""Writers that are killed at random moments: whoever comes after finds a consistent lake with all that was acknowledged."""
+"""Writers that are killed at random moments: the next one finds a consistent lake with all that was acknowledged."""
 
 from __future__ import annotations
 

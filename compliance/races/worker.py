@@ -1,7 +1,7 @@
 """What one of many processes does to a lake that the others write, too.
 
-Every acknowledged statement is written at once as a line `<kind> <rowcount>`, so that what was acknowledged is known even
-when the process is killed.
+Every acknowledged statement is written at once as a line `<kind> <rowcount>`, so that what was acknowledged is known
+even when the process is killed.
 """
 
 from __future__ import annotations

@@ -26,6 +26,8 @@ class Failure(enum.Enum):
 
     CONFLICT = "conflict"
     """Another writer was first: the same work may succeed on the newest snapshot."""
+    LOCKED = "locked"
+    """Another process kept its lock for longer than the busy timeout."""
     LOST = "connection lost"
     """The connection broke; during a commit, its outcome is unknown."""
     OTHER = "other"
@@ -67,7 +69,8 @@ class Backend(ABC):
         """A transaction that holds the catalog's write lock from its start; commits at the end of the block.
 
         Raises ConflictError when another writer was first, CommitUnknownError when the connection broke during the
-        commit, else OperationalError. Any exception inside the block rolls back.
+        commit, else OperationalError, also when the lock cannot be had in time. Any exception inside the block rolls
+        back.
         """
         with self._translated(), self._write_connection() as connection:
             transaction = connection.begin()
@@ -124,14 +127,25 @@ class Backend(ABC):
         """The PEP 249 error for a database error."""
         cause = getattr(error, "orig", None) or error
         reason = " ".join(str(cause).split()) or type(cause).__name__
-        if self.classify(error) is Failure.CONFLICT:
+        failure = self.classify(error)
+        if failure is Failure.CONFLICT:
             return errors.ConflictError(
                 f"catalog {self.name}: another transaction was first ({reason}); roll back and retry"
             )
+        if failure is Failure.LOCKED:
+            return self._locked(reason)
         translated = errors.OperationalError(f"catalog {self.name}: {reason}")
         # Outside of a commit nothing happened: a new connection can do the same work again.
-        translated.retryable = self.classify(error) is Failure.LOST
+        translated.retryable = failure is Failure.LOST
         return translated
+
+    def _locked(self, reason: str) -> errors.OperationalError:
+        error = errors.OperationalError(
+            f"catalog {self.name}: it was locked by another transaction for more than {self.busy_timeout / 1000:g} s "
+            f"({reason}); retry when that one has ended, or connect with a longer busy_timeout (milliseconds)"
+        )
+        error.retryable = True
+        return error
 
     def dispose(self) -> None:
         """Close the pooled connections; the next use opens new ones."""

@@ -103,7 +103,8 @@ class SnapshotCommit(ABC):
     def _may_succeed_later(self, error: OperationalError) -> bool:
         """Whether the catalog's database failed for a moment, with nothing committed."""
         cause = error.__cause__
-        return isinstance(cause, exc.SQLAlchemyError) and self._backend.classify(cause) is not Failure.OTHER
+        passing = (Failure.CONFLICT, Failure.LOST)
+        return isinstance(cause, exc.SQLAlchemyError) and self._backend.classify(cause) in passing
 
     def _try(self) -> Attempt:
         attempt: Attempt | None = None

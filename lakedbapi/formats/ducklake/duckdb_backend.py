@@ -70,7 +70,7 @@ class DuckDBBackend(Backend):
     @contextmanager
     def _write_connection(self) -> Iterator[Connection]:
         if not self._mutex.acquire(timeout=self.busy_timeout / 1000):
-            raise errors.ConflictError(f"catalog {self.name}: another thread holds the write lock; retry later")
+            raise self._locked("a thread of this process holds the lock")
         try:
             with self.engine.connect() as connection:
                 yield connection

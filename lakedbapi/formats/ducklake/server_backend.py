@@ -22,7 +22,9 @@ class ServerBackend(Backend):
     """A catalog on a database server. SQLAlchemy `url` carries the driver and the credentials."""
 
     conflicts: frozenset[Any]
-    """Error codes (SQLSTATE or number) of lost races and lock timeouts."""
+    """Error codes (SQLSTATE or number) of lost races."""
+    lock_timeout: Any
+    """The error code of a lock that was not to be had in time."""
 
     def __init__(self, url: URL, schema: str | None, *, busy_timeout: int = DEFAULT_BUSY_TIMEOUT) -> None:
         super().__init__(str(url.render_as_string(hide_password=True)), schema, busy_timeout)
@@ -51,9 +53,10 @@ class ServerBackend(Backend):
         if isinstance(error, exc.DBAPIError) and error.connection_invalidated:
             return Failure.LOST
         cause = getattr(error, "orig", error)
-        if cause is not None and self._code(cause) in self.conflicts:
-            return Failure.CONFLICT
-        return Failure.OTHER
+        code = None if cause is None else self._code(cause)
+        if code is not None and code == self.lock_timeout:
+            return Failure.LOCKED
+        return Failure.CONFLICT if code in self.conflicts else Failure.OTHER
 
     @contextmanager
     def _read_connection(self) -> Iterator[Connection]:
@@ -98,7 +101,8 @@ class PostgreSQLBackend(ServerBackend):
     _table_query = text(
         "SELECT 1 FROM pg_tables WHERE tablename = :name AND schemaname = coalesce(:schema, current_schema())"
     )
-    conflicts = frozenset({"23505", "40001", "40P01", "55P03", "42P07"})
+    conflicts = frozenset({"23505", "40001", "40P01", "42P07"})
+    lock_timeout = "55P03"
 
     def _lock(self, connection: Connection) -> None:
         connection.execute(text(f"SET LOCAL lock_timeout = {int(self.busy_timeout)}"))
@@ -122,7 +126,8 @@ class MySQLBackend(ServerBackend):
         "WHERE table_name = :name AND table_schema = coalesce(:schema, database())"
     )
     transactional_ddl = False
-    conflicts = frozenset({1062, 1205, 1213, 1020, 3572, 1050})
+    conflicts = frozenset({1062, 1213, 1020, 3572, 1050})
+    lock_timeout = 1205
 
     def _lock(self, connection: Connection) -> None:
         connection.execute(text(f"SET SESSION innodb_lock_wait_timeout = {max(1, self.busy_timeout // 1000)}"))

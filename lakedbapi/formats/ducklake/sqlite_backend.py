@@ -71,7 +71,7 @@ class SQLiteBackend(Backend):
             return Failure.CONFLICT
         if isinstance(cause, sqlite3.OperationalError):
             code = getattr(cause, "sqlite_errorcode", _SQLITE_BUSY)
-            return Failure.CONFLICT if code & 0xFF in (_SQLITE_BUSY, _SQLITE_LOCKED) else Failure.OTHER
+            return Failure.LOCKED if code & 0xFF in (_SQLITE_BUSY, _SQLITE_LOCKED) else Failure.OTHER
         return Failure.OTHER
 
 

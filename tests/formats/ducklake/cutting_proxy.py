@@ -23,6 +23,7 @@ class CuttingProxy:
         self.deliver = False
         self.stays_reachable = True
         self._reachable = True
+        self._open: list[socket.socket] = []
         threading.Thread(target=self._accept, daemon=True).start()
 
     def __enter__(self) -> CuttingProxy:
@@ -32,6 +33,13 @@ class CuttingProxy:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._listener.close()
+
+    def cut_all(self) -> None:
+        """Cut every connection and refuse new ones, until `restore`."""
+        self._reachable = False
+        for end in self._open:
+            _close(end)
+        self._open.clear()
 
     def restore(self) -> None:
         """Let new connections in again."""
@@ -47,6 +55,7 @@ class CuttingProxy:
                 client.close()
                 continue
             server = socket.create_connection(self._target)
+            self._open += [client, server]
             threading.Thread(target=self._forward, args=(client, server, True), daemon=True).start()
             threading.Thread(target=self._forward, args=(server, client, False), daemon=True).start()
 
