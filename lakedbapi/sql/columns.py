@@ -61,15 +61,12 @@ def read_column(reader: Reader) -> tuple[Field, tuple[Constraint, ...]]:
 def read_default(reader: Reader) -> str | None:
     """The text of a DEFAULT expression; None for DEFAULT NULL."""
     start = reader.position
-    first = reader.peek()
     if reader.done:
         raise reader.error("expected the default's value")
-    if first.key == "null":
-        reader.next()
-        return None
-    reader.position += 0 if first.key in ("(", "[", "{", "case") else 1
+    reader.position += 0 if reader.peek().key in ("(", "[", "{", "case") else 1
     reader.skip_to(lambda: _at_column_clause(reader))
-    return _constant_text(reader.part(start, reader.position))
+    text = _constant_text(reader.part(start, reader.position))
+    return None if text.casefold() == "null" else text
 
 
 def _at_column_clause(reader: Reader) -> bool:

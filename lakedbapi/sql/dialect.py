@@ -21,6 +21,8 @@ _TYPED = words(
 _WITH_SYNTAX = words("cast try_cast extract substring trim position overlay")
 """Functions whose arguments are separated by keywords."""
 
+_struct_sql = DuckDB.Generator.TRANSFORMS[exp.Struct]
+
 
 def _only(names: frozenset[str], functions: Mapping[str, Any]) -> dict[str, Any]:
     return {name: build for name, build in functions.items() if name.casefold() in names}
@@ -42,6 +44,10 @@ class LakeDialect(DuckDB):
             exp.First,
             exp.Last,
         )
+        TRANSFORMS: ClassVar[dict[Any, Any]] = {
+            **DuckDB.Generator.TRANSFORMS,
+            exp.Struct: lambda self, struct: _struct_sql(self, struct) if struct.expressions else "{}",
+        }
         TYPE_MAPPING: ClassVar[dict[Any, str]] = {
             **DuckDB.Generator.TYPE_MAPPING,
             exp.DataType.Type.VARCHAR: "VARCHAR",

@@ -241,6 +241,8 @@ b::INT
 'c8f7bd8a-1b5c-4f3e-9b53-8d4b3f1f5a11'::UUID
 {'a': 1}::STRUCT(a BIGINT)
 MAP {'a': 1}::MAP(VARCHAR, BIGINT)
+MAP {}::MAP(VARCHAR, BIGINT)
+MAP {'k': MAP {}}::MAP(VARCHAR, MAP(VARCHAR, BIGINT))
 [1, 2]::DOUBLE[]
 [[1], [2]]::BIGINT[][]
 CAST({'a': 1, 'b': 'x'} AS STRUCT(a TINYINT, b VARCHAR))
