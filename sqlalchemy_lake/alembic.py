@@ -7,6 +7,9 @@ writes `import sqlalchemy_lake.alembic`.
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Iterator
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 import sqlglot
@@ -25,6 +28,17 @@ if TYPE_CHECKING:
 
 def setup(plugin: Plugin) -> None:
     """Alembic's hook for plugins; importing this module did all there is to do."""
+
+
+class _Plugins(ModuleType):
+    """This module is a collection of itself: Alembic before 1.20 wants an entry point to be one, and cannot be
+    imported otherwise; later ones want a module."""
+
+    def __iter__(self) -> Iterator[ModuleType]:
+        yield self
+
+
+sys.modules[__name__].__class__ = _Plugins
 
 
 class LakeImpl(DefaultImpl):

@@ -17,7 +17,7 @@ from lakedbapi.errors import ProgrammingError
 from lakedbapi.query.names import resolve_table
 from lakedbapi.sql.statements import Assignment, Delete, Merge, Update
 
-Statement = TypeVar("Statement", Update, Delete, Merge)
+Statement = TypeVar("Statement", bound="Update | Delete | Merge")
 Rewrite = Callable[[exp.Expression], exp.Expression]
 
 SELF = "_lake_self"

@@ -25,13 +25,13 @@ FIND = "print(type(MigrationContext.configure(connection).impl).__name__)"
 )
 def test_the_order_of_imports_does_not_matter(program: tuple[str, ...], tmp_path: Path) -> None:
     code = "\n".join([*program, FIND])
-    run = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, timeout=60)
+    run = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, timeout=110)
     assert run.stdout == "LakeImpl\n", run.stderr
 
 
 def test_connecting_does_not_import_alembic(tmp_path: Path) -> None:
     code = "import sys, sqlalchemy_lake, sqlalchemy_lake.dialect; print('alembic' in sys.modules)"
     run = subprocess.run(
-        [sys.executable, "-c", code], cwd=Path(__file__).parents[2], capture_output=True, text=True, timeout=60
+        [sys.executable, "-c", code], cwd=Path(__file__).parents[2], capture_output=True, text=True, timeout=110
     )
     assert run.stdout == "False\n", run.stderr
