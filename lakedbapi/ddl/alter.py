@@ -10,6 +10,7 @@ from sqlglot import exp
 
 from lakedbapi.context import Context
 from lakedbapi.ddl.checks import require_no_nulls, require_true
+from lakedbapi.ddl.defaults import with_followed_defaults
 from lakedbapi.ddl.evolve import evolved
 from lakedbapi.ddl.paths import edit, find, get, named
 from lakedbapi.ddl.references import Change, change_references
@@ -80,7 +81,7 @@ def alter(context: Context, statement: AlterTable) -> None:
         changed = _ACTIONS[type(action)](place, table, action)
         if changed == table:
             continue
-        changed = view.catalog.number_fields(view.snapshot, changed)
+        changed = view.catalog.number_fields(view.snapshot, with_followed_defaults(context, table, changed))
         _stage(place, table, changed)
         table = changed
 

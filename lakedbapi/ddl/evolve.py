@@ -26,6 +26,11 @@ def evolved(rows: RowChanges, old: Schema, new: Schema, fill: Fill) -> RowChange
     return replace(rows, rows=tuple(replace(staged, rows=_table(staged.rows, old, new, fill)) for staged in rows.rows))
 
 
+def evolved_value(value: pa.Scalar, old: Field, new: Field, fill: Fill) -> pa.Scalar:
+    """A value of `old` as a value of `new`, whose fields are matched by id."""
+    return _array(pa.repeat(value, 1), old, new, fill)[0]
+
+
 def _table(rows: pa.Table, old: Schema, new: Schema, fill: Fill) -> pa.Table:
     by_id = {field.id: (number, field) for number, field in enumerate(old.fields)}
     columns = []

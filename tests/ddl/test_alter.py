@@ -275,3 +275,25 @@ def test_alter_if_exists_forgives_a_missing_table(lake: Lake) -> None:
     lake("ALTER TABLE IF EXISTS nosuch ADD COLUMN a INTEGER")
     with pytest.raises(ProgrammingError, match="nosuch does not exist"):
         lake("ALTER TABLE nosuch ADD COLUMN a INTEGER")
+
+
+def test_the_default_of_a_struct_follows_its_fields(t: Lake) -> None:
+    t("ALTER TABLE t ADD COLUMN d STRUCT(x INTEGER, y STRUCT(z VARCHAR)) DEFAULT {'x': 1, 'y': {'z': 'it''s'}}")
+    t("ALTER TABLE t RENAME COLUMN d.x TO first")
+    t("ALTER TABLE t RENAME COLUMN d.y.z TO text")
+    t("ALTER TABLE t ADD COLUMN d.n INTEGER DEFAULT 5")
+    expected = {"first": 1, "y": {"text": "it's"}, "n": 5}
+    assert both(t, "d") == [(expected,)] * 2
+    t("INSERT INTO t (a) VALUES (200)")
+    t("ALTER TABLE t DROP COLUMN d.first")
+    t("INSERT INTO t (a) VALUES (201)")
+    del expected["first"]
+    assert t("SELECT DISTINCT d FROM t") == [(expected,)]
+    t.commit()
+    assert t("SELECT DISTINCT d FROM t") == [(expected,)]
+
+
+def test_fields_do_not_change_under_a_default_that_varies(lake: Lake) -> None:
+    lake("CREATE TABLE t (a INTEGER, d STRUCT(x INTEGER, y TIMESTAMP) DEFAULT {'x': 1, 'y': now()})")
+    with pytest.raises(NotSupportedError, match="ALTER COLUMN … DROP DEFAULT"):
+        lake("ALTER TABLE t RENAME COLUMN d.x TO first")
