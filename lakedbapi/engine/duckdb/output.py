@@ -10,6 +10,8 @@ from collections.abc import Sequence
 
 from fsspec import AbstractFileSystem
 
+from lakedbapi.errors import OperationalError
+
 
 def file_token(prefix: str) -> str:
     """`<prefix><uuid version 7>`: unique, and sorted by time."""
@@ -23,7 +25,10 @@ def file_token(prefix: str) -> str:
 def prepare_directory(directory: str) -> str:
     """The directory, made where it is local."""
     if is_local(directory):
-        os.makedirs(directory, exist_ok=True)
+        try:
+            os.makedirs(directory, exist_ok=True)
+        except OSError as error:
+            raise OperationalError(f"{directory}: making the directory failed: {error.strerror}") from error
     return directory
 
 
