@@ -101,7 +101,7 @@ def _last(context: Context, catalog: Catalog, kind: str, value: Any) -> int:
 def _bound(context: Context, kind: str, value: Any) -> int | datetime.datetime:
     if isinstance(value, int) and not isinstance(value, bool):
         return value
-    if isinstance(value, str) and value.isdigit():
+    if isinstance(value, str) and value.isdecimal():
         return int(value)
     at = instant(context, value)
     if at is None:

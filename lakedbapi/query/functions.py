@@ -13,11 +13,11 @@ from lakedbapi.context import Context
 from lakedbapi.engine.base import Relation
 from lakedbapi.errors import ProgrammingError
 from lakedbapi.formats.base import Catalog
-from lakedbapi.model.catalog import AsOf, SnapshotInfo, TableInfo
+from lakedbapi.model.catalog import SnapshotInfo, TableInfo
 from lakedbapi.query.change_feed import CHANGES, DELETIONS, INSERTIONS, change_feed
 from lakedbapi.query.constants import evaluate
 from lakedbapi.query.names import ResolvedTable, resolve_catalog, resolve_table
-from lakedbapi.query.travel import instant
+from lakedbapi.query.travel import timestamp_of, version_of
 from lakedbapi.sql.statements import Function, Name
 from lakedbapi.transaction import CatalogView
 
@@ -68,7 +68,9 @@ def lake_function(
 ) -> dict[str, Relation]:
     """The relation that a call stands for, as `special`, and relations that it reads, by local name."""
     name = function.of.last.casefold()
-    made = _FUNCTIONS[name.removeprefix(_PREFIX)]
+    made = _FUNCTIONS.get(name.removeprefix(_PREFIX))
+    if made is None:
+        raise ProgrammingError(f"there is no procedure {function.of}; functions of SQL are called in a SELECT")
     values = evaluate(context, [*function.arguments, *(value for _, value in function.named)])
     positional, named = values[: len(function.arguments)], values[len(function.arguments) :]
     arguments = {key.casefold(): value for (key, _), value in zip(function.named, named, strict=True)}
@@ -176,9 +178,9 @@ def _list_files(call: _Call) -> dict[str, Relation]:
     arguments = call.arguments
     point = None
     if arguments.get("snapshot_version") is not None:
-        point = AsOf(version=int(arguments["snapshot_version"]))
+        point = version_of(call.catalog, call.text, arguments["snapshot_version"])
     elif arguments.get("snapshot_time") is not None:
-        point = AsOf(timestamp=instant(call.context, arguments["snapshot_time"]))
+        point = timestamp_of(call.context, call.catalog, arguments["snapshot_time"])
     _, view, _, table = resolve_table(replace(call.context, as_of=point or call.context.as_of), call.table_name)
     files = view.contents(table).files
     deletes = view.snapshot.delete_files(table) if table.id >= 0 else _no_delete_files()

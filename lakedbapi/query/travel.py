@@ -21,7 +21,7 @@ def point_of(context: Context, travel: Travel) -> AsOf:
     value = constant(context, travel.value)
     if value is None:
         raise ProgrammingError(f"{travel.of} cannot be read at {travel.kind} NULL: give a {travel.kind}")
-    return _version(catalog, travel.of, value) if travel.kind == "version" else _timestamp(context, catalog, value)
+    return version_of(catalog, travel.of, value) if travel.kind == "version" else timestamp_of(context, catalog, value)
 
 
 def instant(context: Context, value: Any) -> datetime.datetime | None:
@@ -37,9 +37,9 @@ def instant(context: Context, value: Any) -> datetime.datetime | None:
     return None
 
 
-def _version(catalog: Catalog, of: Name, value: Any) -> AsOf:
+def version_of(catalog: Catalog, of: Name | str, value: Any) -> AsOf:
     capabilities = catalog.capabilities
-    if isinstance(value, str) and not value.isdigit():
+    if isinstance(value, str) and not value.isdecimal():
         if not capabilities.travel_by_ref:
             raise ProgrammingError(f"{of}: {value!r} is no version; format {catalog.format!r} numbers its versions")
         return AsOf(ref=value)
@@ -50,7 +50,7 @@ def _version(catalog: Catalog, of: Name, value: Any) -> AsOf:
     return AsOf(version=int(value))
 
 
-def _timestamp(context: Context, catalog: Catalog, value: Any) -> AsOf:
+def timestamp_of(context: Context, catalog: Catalog, value: Any) -> AsOf:
     if not catalog.capabilities.travel_by_timestamp:
         raise NotSupportedError(f"format {catalog.format!r} cannot be read at a timestamp; give a version")
     at = instant(context, value)

@@ -40,6 +40,23 @@ def test_the_files_of_an_older_version_are_listed(numbers: Lake) -> None:
     assert numbers("SELECT count(*) FROM ducklake_list_files('lake', 't', snapshot_version => 2)") == [(1,)]
 
 
+@pytest.mark.parametrize(
+    ("sql", "message"),
+    [
+        ("SELECT * FROM ducklake_list_files('lake', 't', snapshot_version => 'x²')", "'x²'"),
+        ("SELECT * FROM ducklake_list_files('lake', 't', snapshot_version => '²')", "'²'"),
+        ("SELECT * FROM ducklake_list_files('lake', 't', snapshot_time => 'x')", "'x' is no timestamp"),
+        ("SELECT * FROM t AT (VERSION => '²')", "'²'"),
+        ("SELECT * FROM table_changes('t', '²', 2)", "'²'"),
+        ("CALL checkpoint()", "no procedure checkpoint"),
+        ("CALL lake.main.nothing('t', 1)", "no procedure lake.main.nothing"),
+    ],
+)
+def test_a_wrong_call_is_explained(numbers: Lake, sql: str, message: str) -> None:
+    with pytest.raises(ProgrammingError, match=message):
+        numbers(sql)
+
+
 def test_options_and_settings_are_listed(numbers: Lake) -> None:
     numbers("CALL lake.set_option('target_file_size', '1000000')")
     assert numbers("SELECT value FROM ducklake_options('lake') WHERE option_name = 'target_file_size'") == [
