@@ -22,7 +22,7 @@ def find_parameters(text: str, tokens: Sequence[Token]) -> tuple[Parameters, lis
         elif token.kind == PARAMETER and token.value[0] == "?":
             numbers.add(int(token.value[1:]))
             splices.append(Splice(token.start, token.start + 1, "$"))
-        elif token.kind == PARAMETER and token.value[1:].isdigit():
+        elif token.kind == PARAMETER and token.value[1:].isascii() and token.value[1:].isdigit():
             numbers.add(int(token.value[1:]))
         elif token.kind == PARAMETER:
             names[token.value[1:]] = None
@@ -31,6 +31,12 @@ def find_parameters(text: str, tokens: Sequence[Token]) -> tuple[Parameters, lis
             splices.append(Splice(token.start, token.end, "$"))
     if sum(map(bool, (marks, numbers, names))) > 1:
         raise error_at(text, 0, "parameters of different styles in one statement: use either ?, or $1, or :name")
+    by_folded = {name.casefold(): name for name in names}
+    for name in names:
+        if by_folded[name.casefold()] != name:
+            raise error_at(
+                text, 0, f"parameters {name!r} and {by_folded[name.casefold()]!r} differ only in case: rename one"
+            )
     return Parameters(max(numbers, default=marks), tuple(names)), splices
 
 

@@ -57,6 +57,15 @@ def test_colon_is_a_parameter_only_where_an_operand_is_due(text: str, expected: 
     assert text_of(text) == expected
 
 
+def test_names_that_differ_only_in_case_are_refused() -> None:
+    with pytest.raises(ProgrammingError, match="'A' and 'a' differ only in case"):
+        parse("select :A, :a")
+
+
+def test_a_name_may_look_like_a_digit() -> None:
+    assert parse("select $²").parameters == Parameters(named=("²",))
+
+
 @pytest.mark.parametrize("text", ["select ?, :a", "select ?, $1", "select $1, $a"])
 def test_styles_do_not_mix(text: str) -> None:
     with pytest.raises(ProgrammingError, match="different styles"):

@@ -46,7 +46,7 @@ def _wide(value: object) -> object:
 
 
 def _parameter_order(name: str) -> tuple[bool, int, str]:
-    return (not name.isdigit(), int(name) if name.isdigit() else 0, name)
+    return (not name.isdecimal(), int(name) if name.isdecimal() else 0, name)
 
 
 def to_duckdb(value: object, where: str) -> object:
