@@ -5,6 +5,8 @@ Keys are not enforced by a lake: the columns of the conflict need no constraint,
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 import numpy as np
 import pyarrow as pa
 from sqlglot import exp
@@ -32,11 +34,11 @@ class RepeatedKeyError(ProgrammingError):
     """Two proposed rows with one key would both update, or one the other."""
 
 
-def upsert(target: Target, statement: Insert, proposed: pa.Table, new_rows: NewRows) -> Counted:
+def upsert(target: Target, statement: Insert, proposed: pa.Table, given: Collection[str], new_rows: NewRows) -> Counted:
     """`proposed` rows are inserted where no row has the same key, else update it or are left out.
 
-    A NULL in the key conflicts with nothing. Several proposed rows with one key: DO NOTHING keeps the first, OR
-    REPLACE the last, DO UPDATE is an error.
+    OR REPLACE updates the columns that are `given`. A NULL in the key conflicts with nothing. Several proposed rows
+    with one key: DO NOTHING keeps the first, OR REPLACE the last, DO UPDATE is an error.
     """
     target.require("INSERT … ON CONFLICT", target.capabilities.row_changes)
     conflict = statement.on_conflict
@@ -57,7 +59,7 @@ def upsert(target: Target, statement: Insert, proposed: pa.Table, new_rows: NewR
         target,
         f"(SELECT *, true AS {PRESENT} FROM {target.path_of(name.name)}) AS {excluded}",
         " AND ".join(f"{target.column(key.name)} = {_proposed(key)}" for key in keys),
-        _clauses(target, conflict),
+        _clauses(target, conflict, given),
         np.ones(target.contents.files.num_rows, np.bool_),
         base,
         Returning(
@@ -86,13 +88,14 @@ def conflict_key(target: Target, conflict: OnConflict) -> tuple[Field, ...]:
     )
 
 
-def _clauses(target: Target, conflict: OnConflict) -> tuple[Clause, ...]:
+def _clauses(target: Target, conflict: OnConflict, given: Collection[str]) -> tuple[Clause, ...]:
     insert = Clause(NOT_MATCHED, None, INSERT, {field.name: _proposed(field) for field in target.fields})
+    old = {field.name: target.column(field.name) for field in target.fields}
     if conflict.replace:
-        return Clause(MATCHED, None, UPDATE, insert.values), insert
+        new = {field.name: _proposed(field) for field in target.fields if field.name in given}
+        return Clause(MATCHED, None, UPDATE, {**old, **new}), insert
     if not conflict.update:
         return Clause(MATCHED, None, NOTHING), insert
-    old = {field.name: target.column(field.name) for field in target.fields}
 
     def render(expression: exp.Expression) -> str:
         return target.render(qualified(expression, target.name))

@@ -29,7 +29,7 @@ def insert_rows(target: Target, statement: Insert, source: RowSource) -> Counted
     """`statement` with the rows of `source`."""
     new_rows = NewRows(target)
     if statement.on_conflict is not None:
-        return upsert(target, statement, new_rows.proposed(_fetch(target, source)), new_rows)
+        return upsert(target, statement, new_rows.proposed(_fetch(target, source)), source.alone, new_rows)
     if not statement.returning:
         count = _add(target, new_rows, source)
         return Counted(count, inserted=count, lastrowid=_lastrowid(new_rows, count))

@@ -48,6 +48,17 @@ def test_without_columns_the_primary_key_decides(lake):
     assert lake.rows("k") == [(1, 1, "m"), (1, 2, "z")]
 
 
+@pytest.mark.parametrize(
+    "source", ["(a, v) VALUES (1, 'n')", "BY NAME SELECT 'n' AS v, 1 AS a", "(v, a) SELECT 'n', 1"]
+)
+def test_or_replace_keeps_the_columns_that_are_not_given(lake, source):
+    lake("CREATE TABLE k (a INTEGER PRIMARY KEY, v VARCHAR, d INTEGER DEFAULT 5)")
+    lake("INSERT INTO k VALUES (1, 'x', 9)")
+    assert lake(f"INSERT OR REPLACE INTO k {source}") == 1
+    assert lake(f"INSERT OR REPLACE INTO k {source.replace('1', '2')}") == 1
+    assert lake.rows("k") == [(1, "n", 9), (2, "n", 5)]
+
+
 def test_a_table_without_keys_needs_the_columns(t):
     with pytest.raises(lakedbapi.ProgrammingError, match="name the columns"):
         t("INSERT INTO t VALUES (1, 'x') ON CONFLICT DO NOTHING")
