@@ -132,9 +132,7 @@ def _place(backend: str) -> Iterator[Place]:
 @pytest.mark.parametrize("backend", ["sqlite", "postgresql"])
 @settings(
     max_examples=int(os.environ.get("LAKE_ALTERNATING_EXAMPLES", "4")),
-    deadline=None,
     phases=[Phase.explicit, Phase.reuse, Phase.generate],  # shrinking such a run takes minutes
-    derandomize=bool(os.environ.get("LAKE_CI")),
     suppress_health_check=list(HealthCheck),
 )
 @given(steps=st.lists(step, min_size=50, max_size=60), inlined=st.booleans())
