@@ -225,6 +225,12 @@ class LakeCompiler(compiler.SQLCompiler):
     def visit_empty_set_expr(self, element_types: Any, **kw: Any) -> str:
         return f"SELECT {', '.join('NULL' for _ in element_types or [None])} WHERE false"
 
+    def visit_getitem_binary(self, binary: Any, operator: Any, **kw: Any) -> str:
+        return f"{self.process(binary.left, **kw)}[{self.process(binary.right, **kw)}]"
+
+    def visit_slice(self, element: Any, **kw: Any) -> str:
+        return f"{self.process(element.start, **kw)}:{self.process(element.stop, **kw)}"
+
     def visit_json_getitem_op_binary(self, binary: Any, operator: Any, **kw: Any) -> str:
         return self._json(binary, **kw)
 

@@ -11,6 +11,7 @@ from typing import Any, TypeVar, cast
 
 from sqlalchemy import exc, util
 from sqlalchemy.engine import reflection
+from sqlalchemy.types import NullType
 
 from lakedbapi.model.catalog import Constraint, SchemaInfo, TableInfo, ViewInfo
 from lakedbapi.model.types import Field
@@ -279,7 +280,7 @@ def _view_columns(connection: Any, name: str, schema: str | None) -> list[dict[s
             type_ = reflected(type_of(row["column_type"]))
         except Exception:  # a type that no table can have, such as an ENUM expression
             util.warn(f"did not recognize type {row['column_type']!r} of column {row['column_name']!r}")
-            type_ = reflected(type_of("VARIANT"))
+            type_ = NullType()
         columns.append(
             {
                 "name": row["column_name"],

@@ -27,6 +27,7 @@ OPEN = (
     *("mod_operator_as_percent_sign", "order_by_label_with_expression", "unicode_ddl", "percent_schema_names"),
     *("isolation_level", "autocommit", "skip_autocommit_rollback", "savepoints", "non_updating_cascade"),
     *("emulated_lastrowid", "dbapi_lastrowid", "legacy_unconditional_json_extract"),
+    *("standalone_binds", "precision_numerics_enotation_large"),
 )
 """What SQLAlchemy does not expect of every database, and a lake can do."""
 

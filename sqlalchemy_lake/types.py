@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from datetime import timedelta
 from decimal import Decimal
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from sqlalchemy import literal, literal_column
 from sqlalchemy import types as sqltypes
+from sqlalchemy.sql import operators
 from sqlalchemy.sql.sqltypes import _AbstractInterval
 from sqlalchemy.sql.type_api import NativeForEmulated
 from sqlalchemy.types import TypeEngine
@@ -134,8 +136,19 @@ class LakeJSONPath(_JSONPath, sqltypes.JSON.JSONPathType):
     """The path in `column[("key", 0)]`."""
 
 
+if TYPE_CHECKING:
+    _Comparator = sqltypes.Indexable.Comparator[Any]
+else:
+    _Comparator = sqltypes.Indexable.Comparator  # not generic in SQLAlchemy 1.4
+
+_ANY = getattr(getattr(operators, "OperatorClass", None), "ANY", None)
+"""SQLAlchemy 2.1 asks each type which operators it knows."""
+
+
 class VARIANT(TypeEngine[Any]):
     """A value of any type."""
+
+    operator_classes = _ANY
 
     __visit_name__ = "lake_plain"
 
@@ -143,21 +156,35 @@ class VARIANT(TypeEngine[Any]):
 class GEOMETRY(TypeEngine[bytes]):
     """A geometry, as WKB."""
 
+    operator_classes = _ANY
+
     __visit_name__ = "lake_plain"
 
 
-class STRUCT(TypeEngine[dict[str, Any]]):
-    """A record: `STRUCT(a=Integer, b=String)`, or from a mapping where a name is no Python identifier."""
+class STRUCT(sqltypes.Indexable, TypeEngine[dict[str, Any]]):
+    """A record: `STRUCT(a=Integer, b=String)`, or from a mapping where a name is no Python identifier.
+
+    `column["a"]` is its field `a`.
+    """
 
     __visit_name__ = "STRUCT"
     hashable = False
+    operator_classes = _ANY
 
     def __init__(self, fields: Mapping[str, Any] | None = None, /, **more: Any) -> None:
         self.fields = {name: sqltypes.to_instance(type_) for name, type_ in {**(fields or {}), **more}.items()}
 
-    def adapt(self, cls: type[Any], **kw: Any) -> Any:
-        """SQLAlchemy's way of copying takes constructor arguments by name, which are names of fields here."""
-        return cls(self.fields) if issubclass(cls, STRUCT) else super().adapt(cls, **kw)
+    @property
+    def _static_cache_key(self) -> tuple[Any, ...]:
+        return (STRUCT, *((name, type_._static_cache_key) for name, type_ in self.fields.items()))
+
+    class Comparator(_Comparator):
+        def _setup_getitem(self, index: str) -> tuple[Any, Any, TypeEngine[Any]]:
+            if index not in self.type.fields:
+                raise KeyError(f"the struct has no field {index!r}; it has: {', '.join(self.type.fields)}")
+            return operators.getitem, literal_column(quote_literal(index)), self.type.fields[index]
+
+    comparator_factory = Comparator
 
     @property
     def python_type(self) -> type[Any]:
@@ -168,27 +195,38 @@ class STRUCT(TypeEngine[dict[str, Any]]):
 
 
 class LIST(sqltypes.ARRAY[Any]):
-    """A list of values of one type: `LIST(Integer)`."""
+    """A list of values of one type, `LIST(Integer)`, or of lists. `column[1]` is its first item."""
 
     __visit_name__ = "LIST"
 
     def __init__(self, item_type: Any, **kw: Any) -> None:
-        kw.setdefault("dimensions", 1)
-        super().__init__(item_type, **kw)
+        item = sqltypes.to_instance(item_type)
+        dimensions = 1
+        if isinstance(item, sqltypes.ARRAY):  # SQLAlchemy counts dimensions instead of nesting
+            dimensions, item = 1 + (item.dimensions or 1), item.item_type
+        super().__init__(item, dimensions=kw.pop("dimensions", dimensions), **kw)
 
     def __repr__(self) -> str:
-        return f"LIST({self.item_type!r})"
+        depth = self.dimensions or 1
+        return f"{'LIST(' * depth}{self.item_type!r}{')' * depth}"
 
 
-class MAP(TypeEngine[dict[Any, Any]]):
-    """A mapping: `MAP(String, Integer)`."""
+class MAP(sqltypes.Indexable, TypeEngine[dict[Any, Any]]):
+    """A mapping: `MAP(String, Integer)`. `column["key"]` is the key's value, NULL where it is missing."""
 
     __visit_name__ = "MAP"
     hashable = False
+    operator_classes = _ANY
 
     def __init__(self, key_type: Any, value_type: Any) -> None:
         self.key_type = sqltypes.to_instance(key_type)
         self.value_type = sqltypes.to_instance(value_type)
+
+    class Comparator(_Comparator):
+        def _setup_getitem(self, index: Any) -> tuple[Any, Any, TypeEngine[Any]]:
+            return operators.getitem, literal(index, self.type.key_type), self.type.value_type
+
+    comparator_factory = Comparator
 
     @property
     def python_type(self) -> type[Any]:

@@ -16,7 +16,7 @@ class Insert(dml.Insert):
     """
 
     stringify_dialect = "lake"
-    inherit_cache = True
+    inherit_cache = dml.Insert.inherit_cache
 
 
 def insert(table: Any) -> Insert:
