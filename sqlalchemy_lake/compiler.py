@@ -6,9 +6,9 @@ from datetime import date, datetime, time
 from typing import Any
 
 import sqlalchemy
-from sqlalchemy import exc, util
+from sqlalchemy import exc
 from sqlalchemy import types as sqltypes
-from sqlalchemy.sql import coercions, compiler, elements, expression, roles
+from sqlalchemy.sql import coercions, compiler, elements, expression
 
 from sqlalchemy_lake.merge import Merge, MergeAction
 from sqlalchemy_lake.timetravel import AsOf
@@ -112,12 +112,12 @@ class LakeCompiler(compiler.SQLCompiler):
                 assignments.append(self._conflict_assignment(column, given.pop(key), **kw))
         if given:
             unknown = ", ".join(repr(str(getattr(key, "key", key))) for key in given)
-            raise exc.CompileError(f"ON CONFLICT DO UPDATE sets what table {table.name!r} has no columns for: {unknown}")
+            raise exc.CompileError(
+                f"ON CONFLICT DO UPDATE sets what table {table.name!r} has no columns for: {unknown}"
+            )
         text = f"ON CONFLICT{self._conflict_target(clause, **kw)} DO UPDATE SET {', '.join(assignments)}"
         if clause.update_whereclause is not None:
-            condition = self.process(
-                clause.update_whereclause, **{**kw, "include_table": True, "use_schema": False}
-            )
+            condition = self.process(clause.update_whereclause, **{**kw, "include_table": True, "use_schema": False})
             text += f" WHERE {condition}"
         return text
 

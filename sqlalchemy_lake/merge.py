@@ -130,6 +130,6 @@ def merge(target: Any) -> Merge:
 def _table(of: Any) -> Any:
     """The table of a mapped class, the selectable of an aliased one; anything else as it is."""
     found: Any = inspect(of, raiseerr=False)
-    return getattr(found, "local_table", None) if getattr(found, "is_mapper", False) else getattr(
-        found, "selectable", of
+    return (
+        getattr(found, "local_table", None) if getattr(found, "is_mapper", False) else getattr(found, "selectable", of)
     )

@@ -38,9 +38,10 @@ class PointToken:
 
 
 class LakeSession(Session):
-    """A Session that reads at `as_of`, and in which many-to-one loads from objects of the past find those of the past.
+    """A Session that reads at `as_of`, and that looks up objects it holds at the point that is asked for.
 
-    A plain Session finds the present object there if it holds it already.
+    A plain Session looks many-to-one relations of an object of the past, and the object of `get()` with `lake_as_of`,
+    up among those of the present first.
     """
 
     def __init__(self, bind: Any = None, *, as_of: Any = None, **kw: Any) -> None:
@@ -57,8 +58,11 @@ class LakeSession(Session):
         lazy_loaded_from: Any = None,
         **kw: Any,
     ) -> Any:
+        asked = kw.get("execution_options") or {}
         if identity_token is None and lazy_loaded_from is not None:
             identity_token = lazy_loaded_from.identity_token
+        elif identity_token is None and OPTION in asked and point_of(asked[OPTION]) != _session_point(self):
+            identity_token = PointToken(point_of(asked[OPTION]))
         return super()._identity_lookup(
             mapper,
             primary_key_identity,
@@ -134,11 +138,11 @@ def _refuse_changes_of_the_past(session: Session, context: Any, instances: Any) 
     changed = [*session.dirty, *session.deleted]
     if point is not None and (changed or session.new):
         raise exc.InvalidRequestError(
-            f"this session reads as of {shown_point(point)} and cannot change anything: use a session without lake_as_of"
+            f"this session reads as of {shown_point(point)} and cannot change anything: use one without lake_as_of"
         )
     for instance in changed:
         key = inspect(instance).key
         if key is not None and isinstance(key[2], PointToken):
             raise exc.InvalidRequestError(
-                f"{instance!r} was read as of {shown_point(key[2].point)} and cannot be changed: change the present object"
+                f"{instance!r} was read as of {shown_point(key[2].point)} and cannot be changed: change today's object"
             )

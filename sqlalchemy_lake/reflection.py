@@ -20,7 +20,6 @@ from lakedbapi.transaction import CatalogView
 from sqlalchemy_lake.timetravel import point_of
 from sqlalchemy_lake.types import reflected
 
-
 F = TypeVar("F", bound=Callable[..., Any])
 
 
@@ -55,12 +54,18 @@ class LakeReflection:
     @cached
     def get_table_names(self, connection: Any, schema: str | None = None, **kw: Any) -> list[str]:
         view, found = _catalog(connection, schema)
-        return sorted(table.name for table in view.tables.values() if table.schema_id == found.id) if view and found else []
+        return (
+            sorted(table.name for table in view.tables.values() if table.schema_id == found.id)
+            if view and found
+            else []
+        )
 
     @cached
     def get_view_names(self, connection: Any, schema: str | None = None, **kw: Any) -> list[str]:
         view, found = _catalog(connection, schema)
-        return sorted(entry.name for entry in view.views.values() if entry.schema_id == found.id) if view and found else []
+        return (
+            sorted(entry.name for entry in view.views.values() if entry.schema_id == found.id) if view and found else []
+        )
 
     def get_materialized_view_names(self, connection: Any, schema: str | None = None, **kw: Any) -> list[str]:
         return []
@@ -108,7 +113,7 @@ class LakeReflection:
         self, connection: Any, table_name: str, schema: str | None = None, **kw: Any
     ) -> list[dict[str, Any]]:
         default = driver_connection(connection).current_schema
-        keys = []
+        keys: list[dict[str, Any]] = []
         for key in _constraints(connection, table_name, schema, "foreign key"):
             referred_schema, referred_table = key.referred
             implicit = schema is None and referred_schema.casefold() == default.casefold()
@@ -297,7 +302,8 @@ def _view_columns(connection: Any, name: str, schema: str | None) -> list[dict[s
 def _rows(connection: Any, function: str, name: str, schema: str | None) -> list[dict[str, Any]]:
     """The rows of a lake function about a table."""
     view, found = _catalog(connection, schema)
-    assert view is not None and found is not None
+    assert view is not None
+    assert found is not None
     catalog = connection.dialect.identifier_preparer.quote_identifier(view.alias)
     return _cursor_rows(connection, f"SELECT * FROM {catalog}.{function}(?, schema => ?)", name, found.name)
 

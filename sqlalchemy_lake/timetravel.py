@@ -74,7 +74,10 @@ def _text(timestamp: Any) -> str:
 
 
 def point_of(option: Any) -> Point | None:
-    """What the execution option `lake_as_of` means: a version, a timestamp, `{"version": …}`, `{"timestamp": …}`; None = now."""
+    """What the execution option `lake_as_of` means; None = now.
+
+    It is a version, a timestamp, `{"version": …}` or `{"timestamp": …}`.
+    """
     if isinstance(option, Mapping):
         if len(option) != 1 or not option.keys() <= {"version", "timestamp"}:
             raise exc.ArgumentError(f"lake_as_of takes {{'version': …}} or {{'timestamp': …}}, not {dict(option)!r}")

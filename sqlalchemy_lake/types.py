@@ -78,7 +78,7 @@ class TIMESTAMP_NS(sqltypes.DateTime):  # noqa: N801
     __visit_name__ = "lake_plain"
 
 
-class INTERVAL(NativeForEmulated, _AbstractInterval):  # type: ignore[name-defined]
+class INTERVAL(NativeForEmulated, _AbstractInterval):
     """A span of time; Python values are `datetime.timedelta`, a month counting 30 days."""
 
     __visit_name__ = "INTERVAL"

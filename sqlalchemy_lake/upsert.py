@@ -38,8 +38,6 @@ def lake_upsert(keys: Sequence[str]) -> Callable[[Any, Any, list[str], Iterable[
             if others
             else statement.on_conflict_do_nothing(index_elements=list(keys))
         )
-        return int(
-            connection.execute(statement, [dict(zip(columns, row, strict=True)) for row in rows]).rowcount
-        )
+        return int(connection.execute(statement, [dict(zip(columns, row, strict=True)) for row in rows]).rowcount)
 
     return method

@@ -41,7 +41,11 @@ def test_sqlalchemys_dialect_suite_passes(line: str, interpreter: str | None, le
     ).stdout
     assert version.startswith(line)
     run = subprocess.run(
-        [interpreter, "-W", "ignore", "-m", "pytest", "-rfE"], cwd=SUITE, env=environment, capture_output=True, text=True
+        [interpreter, "-W", "ignore", "-m", "pytest", "-rfE"],
+        cwd=SUITE,
+        env=environment,
+        capture_output=True,
+        text=True,
     )
     counts = {kind: int(count) for count, kind in re.findall(r"(\d+) (passed|failed|errors?|skipped)", run.stdout)}
     assert run.returncode == 0, run.stdout[-20_000:] + run.stderr[-5_000:]

@@ -108,9 +108,7 @@ def test_on_conflict_do_update(connection: Connection) -> None:
 
 def test_on_conflict_do_update_where(connection: Connection) -> None:
     statement = sqlalchemy_lake.insert(STOCK).values(id=1, name="x", amount=1)
-    statement = statement.on_conflict_do_update(
-        index_elements=["id"], set_={"name": "new"}, where=STOCK.c.amount > 5
-    )
+    statement = statement.on_conflict_do_update(index_elements=["id"], set_={"name": "new"}, where=STOCK.c.amount > 5)
     assert connection.execute(statement).rowcount == 0
     assert stock(connection)[0] == (1, "n1", 1)
 
@@ -152,9 +150,7 @@ class TestPandas:
         frame = pandas.DataFrame({"a": [1.5, None], "when": pandas.to_datetime(["2026-01-01", None])})
         for _ in range(2):
             frame.to_sql("c", engine, index=False, if_exists="replace")
-        pandas.testing.assert_frame_equal(
-            pandas.read_sql("SELECT * FROM c", engine), frame, check_dtype=False
-        )
+        pandas.testing.assert_frame_equal(pandas.read_sql("SELECT * FROM c", engine), frame, check_dtype=False)
 
 
 def test_tables_of_a_schema_take_part(engine: Engine) -> None:

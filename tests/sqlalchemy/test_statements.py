@@ -14,6 +14,11 @@ import lakedbapi
 METADATA = MetaData()
 ITEMS = Table("items", METADATA, Column("id", Integer, primary_key=True), Column("name", String))
 
+MERGE = """
+MERGE INTO items USING (SELECT 1 AS id UNION ALL SELECT 9) AS s ON items.id = s.id
+WHEN MATCHED THEN DELETE WHEN NOT MATCHED THEN INSERT (id) VALUES (s.id)
+"""
+
 
 @pytest.fixture
 def connection(engine: Engine) -> Iterator[Connection]:
@@ -32,11 +37,10 @@ def connection(engine: Engine) -> Iterator[Connection]:
         ("DELETE FROM items WHERE id = 99", 0),
         ("DELETE FROM items", 5),
         ("INSERT INTO items SELECT id + 10, name FROM items", 5),
-        ("MERGE INTO items USING (SELECT 1 AS id UNION ALL SELECT 9) AS s ON items.id = s.id "
-         "WHEN MATCHED THEN DELETE WHEN NOT MATCHED THEN INSERT (id) VALUES (s.id)", 2),
+        (MERGE, 2),
         ("TRUNCATE items", 5),
     ],
-)  # fmt: skip
+)
 def test_dml_in_text_counts_its_rows_and_returns_none(connection: Connection, statement: str, count: int) -> None:
     result = connection.execute(text(statement))
     assert (result.rowcount, result.returns_rows) == (count, False)

@@ -114,7 +114,10 @@ def test_the_option_counts_for_each_execution_of_a_cached_statement(engine: Engi
         for version, name in ((then, "ada"), (None, "Ada"), (then + 1, "Ada"), ({"version": then}, "ada")):
             option = {"lake_as_of": version}
             assert connection.execute(query.execution_options(**option)).scalar() == name
-            assert connection.execute(text("SELECT name FROM users WHERE id = 1").execution_options(**option)).scalar() == name
+            assert (
+                connection.execute(text("SELECT name FROM users WHERE id = 1").execution_options(**option)).scalar()
+                == name
+            )
 
 
 def test_a_timestamp_as_option(engine: Engine, then: int) -> None:
@@ -192,6 +195,15 @@ def test_many_to_one_loads_from_the_past_find_the_past(engine: Engine, then: int
         bob = session.execute(select(User).where(User.id == 2), execution_options={"lake_as_of": then}).scalars().one()
         assert bob.boss is not now
         assert (bob.boss.name, now.name) == ("ada", "Ada")
+
+
+@TOKENS
+def test_get_at_a_version(engine: Engine, then: int) -> None:
+    with LakeSession(engine) as session:
+        now = session.get(User, 1)
+        old = session.get(User, 1, execution_options={"lake_as_of": then})
+        assert (old.name, now.name) == ("ada", "Ada")
+        assert session.get(User, 1, execution_options={"lake_as_of": {"version": then}}) is old
 
 
 def test_a_url_at_a_version_is_read_only(make_engine: Callable[..., Engine], then: int) -> None:
