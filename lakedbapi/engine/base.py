@@ -9,6 +9,7 @@ from typing import NamedTuple, TypeAlias, Union
 
 import pyarrow as pa
 
+from lakedbapi.errors import Error
 from lakedbapi.model.catalog import PartitionSpec
 from lakedbapi.model.changes import WrittenFile
 from lakedbapi.model.scan import Scan
@@ -27,6 +28,13 @@ class View:
 
     sql: str
     column_aliases: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Unusable:
+    """A view that cannot be run: `error` is for a query that reads it, rather than has a column of the name."""
+
+    error: Error
 
 
 @dataclass(frozen=True)
@@ -49,7 +57,7 @@ ROW_SNAPSHOT = "row snapshot"
 FILENAME = "filename"
 """Path of the data file; NULL for rows in no file."""
 
-Relation: TypeAlias = Union[ScanRelation, View, pa.Table, pa.RecordBatchReader]
+Relation: TypeAlias = Union[ScanRelation, View, Unusable, pa.Table, pa.RecordBatchReader]
 """What a name in a query can stand for."""
 
 

@@ -9,7 +9,7 @@ from sqlglot import exp
 
 from lakedbapi import sql
 from lakedbapi.context import Context
-from lakedbapi.engine.base import Query, Relation, RelationName, ScanRelation, View
+from lakedbapi.engine.base import Query, Relation, RelationName, ScanRelation, Unusable, View
 from lakedbapi.errors import Error, NotSupportedError, ProgrammingError
 from lakedbapi.model.catalog import CATALOG_PLACEHOLDER, AsOf, SchemaInfo, TableInfo, ViewInfo
 from lakedbapi.model.scan import Scan
@@ -178,13 +178,21 @@ class _Collector:
         if info.dialect.casefold() != "duckdb":
             raise NotSupportedError(
                 f"view {info.name!r} is written in the SQL dialect {info.dialect!r}, which cannot be run here; "
+        try:
+            self._expand(name, info, place)
+        except Error as error:
+            self.found[name] = Unusable(error)
+
+    def _expand(self, name: RelationName, info: ViewInfo, place: _Place) -> None:
                 "create a view with the same meaning in this SQL"
             )
         query = _query_of(info, place)
         self.found[name] = View(query.text, info.column_aliases)
         self.expanding[name] = query
-        self.collect(query.identifiers, query.specials, place)
-        del self.expanding[name]
+        try:
+            self.collect(query.identifiers, query.specials, place)
+        finally:
+            del self.expanding[name]
 
     def _add_special(self, special: Special, place: _Place) -> None:
         relation = special.relation

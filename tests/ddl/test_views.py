@@ -64,6 +64,32 @@ def test_a_view_whose_table_is_gone_is_still_listed(t: Lake) -> None:
         t("SELECT * FROM v")
 
 
+def test_a_view_that_cannot_run_does_not_disturb_columns_of_its_name(t: Lake) -> None:
+    t("CREATE TABLE gone (a INTEGER)")
+    t("CREATE VIEW b AS SELECT a FROM gone")
+    t("CREATE VIEW a AS SELECT a FROM b")
+    t("DROP TABLE gone")
+    assert sorted(t("SELECT a, 1 AS b FROM t")) == [(1, 1), (2, 1)]
+    assert t("INSERT INTO t (a) SELECT a + 2 FROM t") == 2
+    assert t("UPDATE t SET a = a + 1 WHERE a > 3") == 1
+    assert t("DELETE FROM t WHERE a = 5") == 1
+    for query in ("SELECT * FROM a", "SELECT 1 FROM t, a", "DELETE FROM t WHERE a IN (FROM a)"):
+        with pytest.raises(ProgrammingError, match="gone does not exist"):
+            t(query)
+    t("CREATE TABLE gone (a INTEGER)")
+    assert t("SELECT * FROM a") == []
+
+
+def test_a_view_that_comes_to_read_itself_is_named_by_the_error(t: Lake) -> None:
+    t("CREATE VIEW a AS SELECT a FROM t")
+    t("CREATE VIEW b AS SELECT * FROM a")
+    t("DROP VIEW a")
+    t("ALTER VIEW b RENAME TO a")
+    assert sorted(t("SELECT a FROM t")) == [(1,), (2,)]
+    with pytest.raises(ProgrammingError, match="reads itself"):
+        t("SELECT * FROM a")
+
+
 def test_a_view_does_not_depend_on_the_schema_it_is_read_from(t: Lake) -> None:
     t("CREATE SCHEMA s")
     t("CREATE VIEW s.v AS WITH c AS (SELECT a FROM t) SELECT * FROM c")

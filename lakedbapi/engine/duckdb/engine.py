@@ -14,7 +14,7 @@ import pyarrow as pa
 from lakedbapi.engine.base import Engine, Query, Relation, RelationName, Result, WriteOptions
 from lakedbapi.engine.duckdb import confine, driver, errors, pool, write
 from lakedbapi.engine.duckdb.parameters import bind
-from lakedbapi.engine.duckdb.relations import define, use
+from lakedbapi.engine.duckdb.relations import Broken, define, use
 from lakedbapi.engine.duckdb.result import DuckDBResult, text_type
 from lakedbapi.errors import InterfaceError, OperationalError
 from lakedbapi.model.changes import WrittenFile
@@ -114,19 +114,21 @@ class Execution:
 
     def stream(self, query: Query) -> tuple[driver.Stream, tuple[str, ...]]:
         """The running statement and its columns' SQL types."""
-        with self._instance.lock, errors.mapped():
+        with self._instance.lock:
             self.prepare()
-            parameters = bind(query.sql, query.parameters) if query.parameters or "$" in query.sql else {}
-            stream = driver.stream(self.cursor, query.sql, parameters)
-            if (sql := _as_text(query.sql, stream)) is None:
-                return stream, stream.types
-            stream.reader.close()
-            again = driver.stream(self.cursor, sql, parameters)
-            return driver.Stream(stream.names, again.types, again.reader), stream.types
+        self._broken: Broken = {}
+            with errors.mapped(self._broken):
+                parameters = bind(query.sql, query.parameters) if query.parameters or "$" in query.sql else {}
+                stream = driver.stream(self.cursor, query.sql, parameters)
+                if (sql := _as_text(query.sql, stream)) is None:
+                    return stream, stream.types
+                stream.reader.close()
+                again = driver.stream(self.cursor, sql, parameters)
+                return driver.Stream(stream.names, again.types, again.reader), stream.types
 
     def start(self, sql: str, parameters: Mapping[str, object]) -> pa.RecordBatchReader:
         """Start a statement, after `prepare`."""
-        with errors.mapped():
+        with errors.mapped(self._broken):
             return driver.stream(self.cursor, sql, parameters).reader
 
     @contextmanager
@@ -145,14 +147,14 @@ class Execution:
 
     def rows(self, sql: str, parameters: Mapping[str, object]) -> list[dict[str, object]]:
         """Run a statement whose result is a few rows, after `prepare`."""
-        with errors.mapped():
+        with errors.mapped(self._broken):
             self._check_cancelled()
             return driver.rows(self.cursor, sql, parameters)
 
     def prepare(self) -> None:
         """Define the relations and set the search path."""
         with self._instance.lock, errors.mapped():
-            define(self._instance, self.cursor, self._relations)
+            self._broken = define(self._instance, self.cursor, self._relations)
             use(self._instance, self.cursor, *self._search_path)
             self._check_cancelled()
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
 import duckdb
@@ -62,15 +62,28 @@ _INTERNAL_LINE = re.compile(r"\n+LINE \d+:.*", re.DOTALL)
 _INTERNAL_TEXT = re.compile(r"_lake_|read_parquet\(")
 
 
+_UNKNOWN_NAME = re.compile(r"Table with name (.*?) does not exist!", re.DOTALL)
+
+
 @contextmanager
-def mapped() -> Iterator[None]:
-    """Raise this package's error in place of DuckDB's."""
+def mapped(broken: Mapping[str, errors.Error] = {}) -> Iterator[None]:
+    """Raise this package's error in place of DuckDB's.
+
+    `broken` has the errors of views that are not defined, by casefolded name, for a statement that misses one.
+    """
     try:
         yield
     except errors.Error:
         raise
     except (duckdb.Error, pa.ArrowException, OSError, RuntimeError) as error:
-        raise translate(error) from error
+        raise _deepest(translate(error), dict(broken)) from error
+
+
+def _deepest(error: errors.Error, broken: dict[str, errors.Error]) -> errors.Error:
+    """Why the view is not there that `error` misses: perhaps because another one is not."""
+    while (found := _UNKNOWN_NAME.search(str(error))) and (cause := broken.pop(found.group(1).casefold(), None)):
+        error = cause
+    return error
 
 
 def translate(error: BaseException) -> errors.Error:

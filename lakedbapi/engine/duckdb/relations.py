@@ -7,26 +7,34 @@ from collections.abc import Mapping
 import duckdb
 import pyarrow as pa
 
-from lakedbapi.engine.base import Relation, RelationName, ScanRelation, View
-from lakedbapi.engine.duckdb import driver
+from lakedbapi.engine.base import Relation, RelationName, ScanRelation, Unusable, View
+from lakedbapi.engine.duckdb import driver, errors
 from lakedbapi.engine.duckdb.pool import Instance
 from lakedbapi.engine.duckdb.resources import PREFIX, Resources
 from lakedbapi.engine.duckdb.scan import scan_sql
+from lakedbapi.errors import Error
 from lakedbapi.model.sql_types import quote_identifier
 
+Broken = Mapping[str, Error]
+"""Views that could not be defined, by casefolded name, and why."""
 
-def define(instance: Instance, cursor: duckdb.DuckDBPyConnection, relations: Mapping[RelationName, Relation]) -> None:
+_FAILURES = (duckdb.CatalogException, duckdb.BinderException, duckdb.ParserException, duckdb.PermissionException)
+
+
+def define(instance: Instance, cursor: duckdb.DuckDBPyConnection, relations: Mapping[RelationName, Relation]) -> Broken:
     """Make `relations` the only views of the instance, and register what they refer to on `cursor`.
 
-    To be called under `instance.lock`.
+    To be called under `instance.lock`. Returns why some cannot be defined, which matters only if the statement reads
+    them.
     """
-    dropped = [name for name in instance.defined if name not in relations]
+    unusable = {name: relation.error for name, relation in relations.items() if isinstance(relation, Unusable)}
+    dropped = [name for name in instance.defined if name not in relations or name in unusable]
     for name in dropped:
         _drop(instance, cursor, name)
     resources = Resources(cursor, instance.confined)
     changed = bool(dropped)
     for name, relation in relations.items():
-        if not isinstance(relation, View):
+        if not isinstance(relation, (View, Unusable)):
             changed |= _redefine(instance, cursor, name, _select(relation, resources))
     views = {name: relation for name, relation in relations.items() if isinstance(relation, View)}
     if changed:
@@ -34,7 +42,8 @@ def define(instance: Instance, cursor: duckdb.DuckDBPyConnection, relations: Map
         for name in views:
             if name in instance.defined:
                 _drop(instance, cursor, name)
-    _define_views(instance, cursor, views)
+    failed = {name: errors.translate(error) for name, error in _define_views(instance, cursor, views).items()}
+    return {name.name.casefold(): error for name, error in {**failed, **unusable}.items()}
 
 
 def _select(relation: Relation, resources: Resources) -> str:
@@ -44,8 +53,11 @@ def _select(relation: Relation, resources: Resources) -> str:
     return f"SELECT * FROM {resources.register(relation)}"
 
 
-def _define_views(instance: Instance, cursor: duckdb.DuckDBPyConnection, views: Mapping[RelationName, View]) -> None:
-    """Views may refer to each other in any order: those that fail wait for the others, as long as that helps."""
+def _define_views(
+    instance: Instance, cursor: duckdb.DuckDBPyConnection, views: Mapping[RelationName, View]
+) -> dict[RelationName, duckdb.Error]:
+    """Views may refer to each other in any order: those that fail wait for the others, as long as that helps. Returns
+    those that failed to the end."""
     waiting = dict(views)
     while waiting:
         failed: dict[RelationName, duckdb.Error] = {}
@@ -53,11 +65,14 @@ def _define_views(instance: Instance, cursor: duckdb.DuckDBPyConnection, views: 
             try:
                 use(instance, cursor, name.catalog, name.schema)
                 _redefine(instance, cursor, name, view.sql, view.column_aliases)
-            except (duckdb.CatalogException, duckdb.BinderException) as error:
+            except _FAILURES as error:
                 failed[name] = error
         if len(failed) == len(waiting):
-            raise next(iter(failed.values()))
+            for name in failed:
+                _drop(instance, cursor, name)  # an older text of it may be defined
+            return failed
         waiting = {name: waiting[name] for name in failed}
+    return {}
 
 
 def _redefine(
@@ -96,4 +111,4 @@ def _schema(instance: Instance, cursor: duckdb.DuckDBPyConnection, catalog: str,
 def _drop(instance: Instance, cursor: duckdb.DuckDBPyConnection, name: RelationName) -> None:
     qualified = ".".join(quote_identifier(part) for part in name)
     driver.run(cursor, f"DROP VIEW IF EXISTS {qualified}")
-    del instance.defined[name]
+    instance.defined.pop(name, None)
