@@ -175,15 +175,15 @@ class _Collector:
             raise ProgrammingError(f"view {info.name!r} reads itself; drop it, and create it anew from tables")
         if name in self.found:
             return
-        if info.dialect.casefold() != "duckdb":
-            raise NotSupportedError(
-                f"view {info.name!r} is written in the SQL dialect {info.dialect!r}, which cannot be run here; "
         try:
             self._expand(name, info, place)
         except Error as error:
             self.found[name] = Unusable(error)
 
     def _expand(self, name: RelationName, info: ViewInfo, place: _Place) -> None:
+        if info.dialect.casefold() != "duckdb":
+            raise NotSupportedError(
+                f"view {info.name!r} is written in the SQL dialect {info.dialect!r}, which cannot be run here; "
                 "create a view with the same meaning in this SQL"
             )
         query = _query_of(info, place)

@@ -109,6 +109,7 @@ class Execution:
         self._search_path = search_path
         self._running = running
         self.cursor: duckdb.DuckDBPyConnection = instance.connection.cursor()
+        self._broken: Broken = {}
         self._cancelled = threading.Event()
         running.add(self)
 
@@ -116,7 +117,6 @@ class Execution:
         """The running statement and its columns' SQL types."""
         with self._instance.lock:
             self.prepare()
-        self._broken: Broken = {}
             with errors.mapped(self._broken):
                 parameters = bind(query.sql, query.parameters) if query.parameters or "$" in query.sql else {}
                 stream = driver.stream(self.cursor, query.sql, parameters)
