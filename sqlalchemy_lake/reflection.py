@@ -172,7 +172,8 @@ class LakeReflection:
             return {}
         options: dict[str, Any] = {}
         if found.partitioning is not None and found.partitioning.fields:
-            names = {field.id: field.name for field in found.schema.fields}
+            quote = connection.dialect.identifier_preparer.quote
+            names = {field.id: quote(field.name) for field in found.schema.fields}
             options["lake_partitioned_by"] = [
                 _partition_key(names[key.field_id], key.transform) for key in found.partitioning.fields
             ]

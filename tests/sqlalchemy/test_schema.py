@@ -144,7 +144,7 @@ def test_everything_about_a_table_round_trips(engine: Engine) -> None:
         UniqueConstraint("code", name="child_code"),
         CheckConstraint("id > 0", name="child_positive"),
         comment="the children",
-        lake_partitioned_by=["year(at)", "bucket(4, code)"],
+        lake_partitioned_by=['year("at")', "bucket(4, code)"],
         lake_sorted_by=["code DESC", "id"],
         lake_properties={"lake.write_mode": "copy-on-write"},
     )
@@ -169,7 +169,7 @@ def test_everything_about_a_table_round_trips(engine: Engine) -> None:
     assert (columns["id"]["comment"], columns["id"]["autoincrement"]) == ("the key", True)
     assert (columns["code"]["nullable"], columns["code"]["default"]) == (False, "'none'")
     assert look.get_table_options("child") == {
-        "lake_partitioned_by": ["year(at)", "bucket(4, code)"],
+        "lake_partitioned_by": ['year("at")', "bucket(4, code)"],
         "lake_sorted_by": ["code DESC NULLS LAST", "id ASC NULLS LAST"],
         "lake_properties": {"lake.write_mode": "copy-on-write"},
     }
