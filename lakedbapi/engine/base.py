@@ -40,10 +40,14 @@ class Unusable:
 @dataclass(frozen=True)
 class ScanRelation:
     """A table. `extra` names columns that it has after its own: some of `PART`, `POSITION`, `ROW_ID`, `ROW_SNAPSHOT`,
-    `FILENAME`, each with the column name that it gets."""
+    `FILENAME`, each with the column name that it gets.
+
+    `exhaustive`: the query needs (nearly) all rows, in any order, since no condition of it can narrow the scan.
+    """
 
     scan: Scan
     extra: Mapping[str, str] = field(default_factory=dict)
+    exhaustive: bool = False
 
 
 PART = "part"
@@ -142,12 +146,19 @@ class Engine(ABC):
 
     @abstractmethod
     def write(
-        self, source: Query | pa.Table, schema: Schema, options: WriteOptions, *, row_ids: bool = False
+        self,
+        source: Query | pa.Table,
+        schema: Schema,
+        options: WriteOptions,
+        *,
+        row_ids: bool = False,
+        row_snapshots: bool = False,
     ) -> tuple[WrittenFile, ...]:
         """Write the rows of `source` as data files with the field ids of `schema`, streaming.
 
-        With `row_ids` the source's last column is `_lake_row_id`, embedded under `ROW_ID_FIELD`. On failure no file is
-        left.
+        With `row_ids` the source has a column more, `_lake_row_id`, embedded under `ROW_ID_FIELD`; with `row_snapshots`
+        another one behind it, the snapshot that added each row, embedded under `ROW_SNAPSHOT_FIELD`. On failure no file
+        is left.
         """
 
     @abstractmethod

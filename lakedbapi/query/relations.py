@@ -33,14 +33,15 @@ def relations(
     *,
     predicates: Mapping[str, Filter] | None = None,
     hidden: Mapping[str, frozenset[str]] | None = None,
+    aggregated: frozenset[str] = frozenset(),
 ) -> dict[RelationName, Relation]:
     """Every table, view, registered Arrow object and special relation that a text with these identifiers can name.
 
     Names are (catalog alias, schema, name) in the catalog's own case; specials are found in the schema of the search
     path. `predicates` (by casefolded table name) limit the data files that a table's scan reads; `hidden` names the
-    hidden columns (`query.hidden`) that it has.
+    hidden columns (`query.hidden`) that it has; of those `aggregated` the text reads all rows, in any order.
     """
-    collector = _Collector(context, predicates or {}, hidden or {})
+    collector = _Collector(context, predicates or {}, hidden or {}, aggregated)
     collector.collect(identifiers, specials, _Place(*context.search_path, context.as_of))
     collector.add_registered(identifiers)
     return collector.found
@@ -111,6 +112,7 @@ class _Collector:
     context: Context
     predicates: Mapping[str, Filter]
     hidden: Mapping[str, frozenset[str]]
+    aggregated: frozenset[str]
     found: dict[RelationName, Relation] = field(default_factory=dict)
     expanding: dict[RelationName, Select] = field(default_factory=dict)
     """The queries of the views that are being looked into, outermost first."""
@@ -168,7 +170,8 @@ class _Collector:
             keep = prune(self.context, contents, condition.predicate, condition.alias).keep
         used = frozenset() if self.expanding else self.hidden.get(key, frozenset())
         extra = {HIDDEN_COLUMNS[column]: column for column in sorted(used) if table.schema.get(column) is None}
-        self.found[name] = ScanRelation(contents.scan(keep)[0], extra)
+        exhaustive = not self.expanding and key in self.aggregated
+        self.found[name] = ScanRelation(contents.scan(keep)[0], extra, exhaustive)
 
     def _add_view(self, name: RelationName, info: ViewInfo, place: _Place) -> None:
         if name in self.expanding and _reads(next(reversed(self.expanding.values())), info.name):

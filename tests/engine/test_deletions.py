@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -19,20 +20,31 @@ from lakedbapi.model.scan import RowGroup, Scan
 
 from .conftest import SCHEMA, Ask, T, group, rows, write
 
-METHODS = ["chosen", "join", "mask", "blocks"]
+METHODS = ["chosen", "join", "mask", "blocks", "strips", "one strip"]
 FILES, ROWS = 3, 6_000
 
 
 @pytest.fixture(params=METHODS)
 def method(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    """Force each method in turn; `blocks` are masks cut into many small ones."""
+    """Force each method in turn; `blocks` are masks cut into many small ones.
+
+    `strips` are for scans that tell that they are exhaustive, which `scanned` does for them.
+    """
     if request.param == "join":
         monkeypatch.setattr(deletions, "MASK_TOTAL", 1 << 60)
     if request.param in ("mask", "blocks"):
         monkeypatch.setattr(deletions, "MASK_TOTAL", 1)
     if request.param == "blocks":
         monkeypatch.setattr(deletions, "BLOCK_ROWS", 1_000)
+    if "strip" in request.param:
+        monkeypatch.setattr(deletions, "STRIP_SCAN", 1)
+        monkeypatch.setattr(deletions, "STRIP_SKEW", 1_000)
+        monkeypatch.setattr(deletions, "STRIP_ROWS", 1 if request.param == "strips" else 1 << 60)
     return str(request.param)
+
+
+def scanned(method: str, scan: Scan, extra: dict[str, str] | None = None) -> ScanRelation:
+    return ScanRelation(scan, extra or {}, exhaustive="strip" in method)
 
 
 @pytest.fixture(scope="module")
@@ -67,7 +79,7 @@ def test_a_scan_gives_the_rows_of_a_model(
     scan = Scan(SCHEMA, (group(written, {row: sorted(gone) for row, gone in enumerate(deletes) if gone}),))
     extra = {PART: "part", POSITION: "pos", ROW_ID: "row_id"}
     sql = "select id, part, pos, row_id from t where id >= $low and id < $high and name <> 'n3' order by id"
-    query = Query(sql, {T: ScanRelation(scan, extra)}, {"low": low, "high": low + width}, ("lake", "main"))
+    query = Query(sql, {T: scanned(method, scan, extra)}, {"low": low, "high": low + width}, ("lake", "main"))
 
     gone = np.concatenate([np.fromiter(d, np.int64, len(d)) + row * ROWS for row, d in enumerate(deletes)])
     live = np.setdiff1d(np.arange(FILES * ROWS), gone)
@@ -81,6 +93,8 @@ def test_a_condition_prunes_row_groups_below_the_deletes(
 ) -> None:
     engine, written = files
     scan = Scan(SCHEMA, (group(written, {row: range(deleted) for row in range(FILES)}),))
+    if "strip" in method:
+        pytest.skip("strips are for scans without such conditions")
     query = Query("explain analyze select * from t where id = 9000", {T: ScanRelation(scan)}, {}, ("lake", "main"))
     plan = str(rows(engine.fetch(query)))
     scanned = re.search(r"Row Groups Scanned: (\d+) / (\d+)", plan)
@@ -92,15 +106,93 @@ def test_a_condition_prunes_row_groups_below_the_deletes(
 def test_fully_deleted_files_give_nothing(files: tuple[DuckDBEngine, list[WrittenFile]], method: str) -> None:
     engine, written = files
     scan = Scan(SCHEMA, (group(written, {row: range(ROWS) for row in range(FILES)}),))
-    query = Query("select count(*) from t", {T: ScanRelation(scan)}, {}, ("lake", "main"))
+    query = Query("select count(*) from t", {T: scanned(method, scan)}, {}, ("lake", "main"))
     assert rows(engine.fetch(query)) == [(0,)]
 
 
 def test_a_count_reads_no_column_and_is_exact(files: tuple[DuckDBEngine, list[WrittenFile]], method: str) -> None:
     engine, written = files
     scan = Scan(SCHEMA, (group(written, {1: [5, 6, 7]}),))
-    query = Query("select count(*) from t", {T: ScanRelation(scan)}, {}, ("lake", "main"))
+    query = Query("select count(*) from t", {T: scanned(method, scan)}, {}, ("lake", "main"))
     assert rows(engine.fetch(query)) == [(FILES * ROWS - 3,)]
+
+
+@pytest.fixture(scope="module")
+def many_groups(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[DuckDBEngine, Scan, str]]:
+    """Files of several row groups and page formats, a third of their rows deleted; and SQL for the live rows."""
+    directory = f"{tmp_path_factory.mktemp('strips')}/"
+    engine = DuckDBEngine([directory], [], ["lake"])
+    counts = [300_000, 1, 2_049, 150_000]
+    options: list[dict[str, Any]] = [
+        {},
+        {},
+        {"parquet_version": "V2"},
+        {"parquet_version": "V2", "row_group_size": 9_999},
+    ]
+    written = []
+    for number, (count, option) in enumerate(zip(counts, options, strict=True)):
+        start = sum(counts[:number])
+        sql = f"select {start} + i, 'n' || (i * 7919) % 1003 from range({count}) r(i)"
+        written += write(engine, directory, sql, **option)
+    deletes = {row: range(row, count, 3) for row, count in enumerate(counts)}
+    live = "\nunion all ".join(
+        f"select {sum(counts[:row])} + i as id, 'n' || (i * 7919) % 1003 as name from range({count}) r(i)"
+        f" where i < {row} or (i - {row}) % 3 <> 0"
+        for row, count in enumerate(counts)
+    )
+    yield engine, Scan(SCHEMA, (group(written, deletes),)), live
+    engine.close()
+
+
+@pytest.mark.parametrize("method", ["strips", "one strip"], indirect=True)
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "select count(*), sum(id), min(name), max(name) from t",
+        "select name, count(*), max(id) from t group by name order by name limit 20",
+        "select * from t order by name, id limit 10",
+        "select * from t order by id desc limit 5 offset 100000",
+        "select count(*) from t where id between 150000 and 300001",
+        "select count(*), sum(id) from t join (select 7 * i as id from range(50000) r(i)) u using (id)",
+        "select count(*) from t where id in (select 301 * i from range(500) r(i))",
+        "select count(*) from t semi join (select 449000 + i as id from range(9000) r(i)) u using (id)",
+        "select sum(n * id) from (select id, row_number() over (order by id) as n from t)",
+        "select count(*) from t a join t b on a.id = b.id + 1",
+        "select (select name from t where id = 300001), exists (from t where id = 2), max(id) from t where id < 300000",
+        "select count(*) from (select * from t using sample 100 rows) where id in (from (select id from t))",
+        "select distinct length(name) from t order by all",
+        "select name from t where name > 'n99' group by name having count(*) > 140 order by name",
+    ],
+)
+def test_whatever_is_asked_of_strips_they_give_the_live_rows(
+    many_groups: tuple[DuckDBEngine, Scan, str], method: str, sql: str
+) -> None:
+    engine, scan, live = many_groups
+    asked = engine.fetch(Query(sql, {T: scanned(method, scan)}, {}, ("lake", "main")))
+    assert asked.num_rows
+    assert asked.equals(engine.fetch(Query(f"with t as ({live}) {sql}", {}, {}, ("lake", "main"))))
+
+
+def test_whole_scans_are_read_in_strips_that_keep_all_threads_busy() -> None:
+    vectors = [None, *[DeleteVector.of([1])] * 9]
+    counts = np.full(10, 1_000_000)
+    chosen = deletions.methods(vectors, counts, exhaustive=True, threads=2)
+    assert chosen.tolist() == ["none", *["strip"] * 9]
+    groups = deletions.read_together(chosen, counts, threads=2)
+    assert [rows.tolist() for rows in groups] == [[row] for row in range(10)]
+
+
+def test_small_files_share_a_strip() -> None:
+    counts = np.full(1_000, 10_000)
+    chosen = deletions.methods([DeleteVector.of([1])] * 1_000, counts, exhaustive=True, threads=2)
+    groups = deletions.read_together(chosen, counts, threads=2)
+    assert np.concatenate(groups).tolist() == list(range(1_000))
+    assert len(groups) == deletions.STRIPS_PER_THREAD * 2
+
+
+def test_a_file_that_several_threads_had_to_share_is_no_strip() -> None:
+    chosen = deletions.methods([DeleteVector.of(range(9_999))], np.array([5_000_000]), exhaustive=True, threads=2)
+    assert chosen.tolist() == ["join"]
 
 
 def test_many_deletes_get_masks() -> None:

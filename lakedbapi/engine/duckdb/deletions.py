@@ -1,7 +1,9 @@
 """How deleted rows are left out of a scan. docs/engine.md has the measurements behind the numbers here.
 
 An anti join with the positions costs little when there are few of them, and grows with their number. A bit mask for
-each file costs the same however many rows are deleted. Files without deletes pay for neither.
+each file costs the same however many rows are deleted. A column beside the rows that says which are deleted (a
+POSITIONAL JOIN) costs next to nothing, but no condition passes it to prune files and row groups, rows come in no order,
+and each join runs in one thread: it is for whole scans, in strips of files. Files without deletes pay for none of it.
 """
 
 from __future__ import annotations
@@ -17,6 +19,15 @@ from lakedbapi.engine.duckdb.perfile import MAX_LEAVES, case_tree
 from lakedbapi.engine.duckdb.resources import Resources
 from lakedbapi.model.delete_vector import DeleteVector
 
+STRIP_SCAN = 500_000
+"""Rows in files with deletes from which on a whole scan reads in strips."""
+STRIP_ROWS = 500_000
+"""Rows of a strip at least, while there are files for it: each strip costs 1 ms."""
+STRIPS_PER_THREAD = 8
+"""Strips at most, so that all threads have work to the end."""
+STRIP_SKEW = 1.5
+"""How many times a thread's share of the rows one file may have: masks cost that many times as much as strips do, but
+all threads can share a file."""
 MASK_TOTAL = 10_000
 """Deleted positions of a scan from which on it uses masks: here a join costs as much (10 ns a row)."""
 MASK_DENSITY = 0.001
@@ -25,7 +36,7 @@ BLOCK_ROWS = 1 << 20
 """Rows of a mask at most. DuckDB copies a constant for each vector of 2048 rows, which costs 3 ns a row for 128 KB and
 30 for 1 MB; but to find the right block costs 2 ns a row and level too."""
 
-NONE, JOIN, MASK = "none", "join", "mask"
+NONE, JOIN, MASK, STRIP = "none", "join", "mask", "strip"
 
 
 @dataclass(frozen=True)
@@ -36,16 +47,27 @@ class Deletions:
     condition: str | None = None
 
 
-def methods(deletes: Sequence[DeleteVector | None], record_counts: npt.NDArray[np.int64]) -> npt.NDArray[np.str_]:
-    """The method for each file: `NONE`, `JOIN` or `MASK`.
+def methods(
+    deletes: Sequence[DeleteVector | None],
+    record_counts: npt.NDArray[np.int64],
+    *,
+    exhaustive: bool = False,
+    threads: int = 1,
+) -> npt.NDArray[np.str_]:
+    """The method for each file: `NONE`, `JOIN`, `MASK` or, in an `exhaustive` scan, `STRIP`.
 
-    A scan that uses both pays for both, so that masks are for all files with deletes as long as there are not too many.
+    A scan that uses joins and masks pays for both, so that masks are for all files with deletes as long as there are
+    not too many.
     """
     counts = np.fromiter(
         (0 if vector is None else len(vector) for vector in deletes), dtype=np.int64, count=len(deletes)
     )
     some = counts > 0
     chosen = np.where(some, JOIN, NONE)
+    if exhaustive and record_counts[some].sum() >= STRIP_SCAN:
+        share = record_counts.sum() / threads
+        if record_counts[some].max() <= STRIP_SKEW * share:
+            return np.where(some, STRIP, NONE)
     if counts.sum() >= MASK_TOTAL:
         leaves = -(-record_counts // BLOCK_ROWS)
         for masked in (some, some & (counts >= record_counts * MASK_DENSITY)):
@@ -55,18 +77,31 @@ def methods(deletes: Sequence[DeleteVector | None], record_counts: npt.NDArray[n
 
 
 def read_together(
-    chosen: npt.NDArray[np.str_], record_counts: npt.NDArray[np.int64]
+    chosen: npt.NDArray[np.str_], record_counts: npt.NDArray[np.int64], *, threads: int = 1
 ) -> Sequence[npt.NDArray[np.int64]]:
     """The file numbers that each `read_parquet` is to read.
 
     One for all is best: over a UNION ALL, `count(*)` reads a column for nothing (10 ns a row). Only where most rows lie
-    in files that need no join they are kept out of it (3 ns a row).
+    in files that need no join they are kept out of it (3 ns a row), and strips are.
     """
+    if STRIP in chosen:
+        whole = np.flatnonzero(chosen != STRIP)
+        return [*([whole] if len(whole) else []), *_strips(np.flatnonzero(chosen == STRIP), record_counts, threads)]
     joined = chosen == JOIN
     groups = [np.flatnonzero(~joined), np.flatnonzero(joined)]
     if record_counts[joined].sum() * 2 >= record_counts.sum():
         groups = [np.arange(len(chosen))]
     return [group for group in groups if len(group)]
+
+
+def _strips(
+    numbers: npt.NDArray[np.int64], record_counts: npt.NDArray[np.int64], threads: int
+) -> Sequence[npt.NDArray[np.int64]]:
+    """Runs of the files `numbers` with about as many rows each."""
+    counts = record_counts[numbers]
+    size = max(STRIP_ROWS, int(counts.sum()) // (STRIPS_PER_THREAD * threads))
+    strip = (np.cumsum(counts) - counts) // size
+    return np.split(numbers, np.flatnonzero(strip[1:] != strip[:-1]) + 1)
 
 
 def deletions(
@@ -76,9 +111,29 @@ def deletions(
     resources: Resources,
 ) -> Deletions:
     """Leave out the deleted rows of the files of one `read_parquet`, in its order."""
+    if STRIP in chosen:
+        return _strip(deletes, record_counts, resources)
     join = _join([d if m == JOIN else None for d, m in zip(deletes, chosen, strict=True)], resources)
     masked = [d if m == MASK else None for d, m in zip(deletes, chosen, strict=True)]
     return Deletions(join, _mask(masked, record_counts, resources))
+
+
+def _strip(
+    deletes: Sequence[DeleteVector | None], record_counts: npt.NDArray[np.int64], resources: Resources
+) -> Deletions:
+    # Vectors of rows line up with those of the files, and so need not be copied, when there is a chunk for each file.
+    chunks = [
+        _booleans((vector or DeleteVector()).mask(count))
+        for vector, count in zip(deletes, record_counts.tolist(), strict=True)
+    ]
+    name = resources.register(pa.table({"_lake_deleted": pa.chunked_array(chunks, pa.bool_())}))
+    return Deletions(f" POSITIONAL JOIN {name}", "NOT _lake_deleted")
+
+
+def _booleans(values: npt.NDArray[np.bool_]) -> pa.Array:
+    """As `pa.array`, ten times faster."""
+    bits = pa.py_buffer(np.packbits(values, bitorder="little"))
+    return pa.Array.from_buffers(pa.bool_(), len(values), [None, bits])
 
 
 def _join(deletes: Sequence[DeleteVector | None], resources: Resources) -> str:
@@ -102,7 +157,7 @@ def _mask(
     ]
     if not blocks:
         return None
-    masks = resources.constants(pa.array([block.mask for block in blocks], pa.binary()), "BIT")
+    masks = resources.bits([block.mask for block in blocks])
     trees = _file_trees(blocks, masks)
     starts, leaves = [0], [trees.get(0, "0")]
     for index in range(1, len(deletes)):

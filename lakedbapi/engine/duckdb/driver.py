@@ -22,9 +22,9 @@ class Stream:
     reader: pa.RecordBatchReader
 
 
-def run(cursor: duckdb.DuckDBPyConnection, sql: str) -> None:
+def run(cursor: duckdb.DuckDBPyConnection, sql: str, parameters: Mapping[str, object] | None = None) -> None:
     """Run a statement without rows to its end."""
-    cursor.execute(sql)
+    _execute(cursor, sql, parameters or {})
 
 
 def stream(cursor: duckdb.DuckDBPyConnection, sql: str, parameters: Mapping[str, object]) -> Stream:

@@ -48,19 +48,30 @@ class Piece:
 
 
 def files_sql(
-    schema: Schema, group: FileGroup, first_part: int, extra: Mapping[str, str], resources: Resources
+    schema: Schema,
+    group: FileGroup,
+    first_part: int,
+    extra: Mapping[str, str],
+    resources: Resources,
+    *,
+    exhaustive: bool,
 ) -> Sequence[str]:
     """SELECT statements that together give the live rows of the group."""
     if group.encryption_keys:
         raise NotSupportedError("Data files of this table are encrypted, and reading encrypted files is not supported.")
-    return [_piece_sql(schema, piece, extra, resources) for piece in _pieces(schema, group, first_part, resources)]
+    pieces = _pieces(schema, group, first_part, resources, exhaustive)
+    return [_piece_sql(schema, piece, extra, resources) for piece in pieces]
 
 
-def _pieces(schema: Schema, group: FileGroup, first_part: int, resources: Resources) -> Iterator[Piece]:
+def _pieces(
+    schema: Schema, group: FileGroup, first_part: int, resources: Resources, exhaustive: bool
+) -> Iterator[Piece]:
     counts = group.files.column("record_count").to_numpy()
     vectors = [group.deletes.get(row) for row in range(len(counts))] if group.deletes else []
-    methods = deletions.methods(vectors, counts) if vectors else np.full(len(counts), deletions.NONE)
-    for rows in deletions.read_together(methods, counts):
+    methods = np.full(len(counts), deletions.NONE)
+    if vectors:
+        methods = deletions.methods(vectors, counts, exhaustive=exhaustive, threads=resources.threads)
+    for rows in deletions.read_together(methods, counts, threads=resources.threads):
         if not needs_footers(schema, group):
             yield Piece(group, rows, first_part, methods[rows], None)
             continue
@@ -83,7 +94,7 @@ def _piece_sql(schema: Schema, piece: Piece, extra: Mapping[str, str], resources
         snapshot = source.embedded(model.ROW_SNAPSHOT_FIELD)
         conditions.append(f"({snapshot} IS NULL OR {snapshot} <= {piece.group.max_row_snapshot})")
     where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
-    return f"SELECT {', '.join(columns)} FROM {source.sql(resources)}{per_file.join()}{left_out.join}{where}"
+    return f"SELECT {', '.join(columns)} FROM {source.sql(resources)}{left_out.join}{per_file.join()}{where}"
 
 
 def _column(field: Field, piece: Piece, source: _Source, per_file: PerFile) -> str:

@@ -41,7 +41,7 @@ class PerFile:
         starts = _run_starts(values)
         if len(starts) > MAX_LEAVES:
             self._joined.append(values)
-            return f"CAST(_lake_k.v{len(self._joined) - 1} AS {type})"
+            return f"CAST(_lake_v{len(self._joined) - 1} AS {type})"
         heads = values.take(pa.array(starts))
         leaves = _integers(heads) if pa.types.is_int64(values.type) else self._resources.constants(heads, type)
         return f"CAST({case_tree([f'file_index < {start}' for start in starts], leaves)} AS {type})"
@@ -51,8 +51,8 @@ class PerFile:
         if not self._joined:
             return ""
         index = pa.array(np.arange(len(self._joined[0]), dtype=np.uint64))
-        table = pa.table([index, *self._joined], names=["f", *(f"v{i}" for i in range(len(self._joined)))])
-        return f" JOIN {self._resources.register(table)} AS _lake_k ON _lake_k.f = file_index"
+        table = pa.table([index, *self._joined], names=["_lake_f", *(f"_lake_v{i}" for i in range(len(self._joined)))])
+        return f" JOIN {self._resources.register(table)} ON _lake_f = file_index"
 
 
 def _integers(values: pa.Array) -> Sequence[str]:

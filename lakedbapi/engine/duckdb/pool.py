@@ -33,6 +33,7 @@ class Instance:
     key: object
     connection: duckdb.DuckDBPyConnection
     confined: tuple[str, ...] | None
+    threads: int
     attached: set[str] = field(default_factory=set)
     defined: dict[RelationName, str] = field(default_factory=dict)
     schemas: set[tuple[str, str]] = field(default_factory=set)
@@ -74,7 +75,10 @@ def acquire(roots: Sequence[str], filesystems: Sequence[fsspec.AbstractFileSyste
             if instance.key == key:
                 return _idle.pop(index)
     confined = directories if confine.NEEDED and not allow_external else None
-    return Instance(key, _connect(directories, filesystems, allow_external), confined)
+    connection = _connect(directories, filesystems, allow_external)
+    threads = driver.rows(connection, "SELECT current_setting('threads') AS threads", {})[0]["threads"]
+    assert isinstance(threads, int)
+    return Instance(key, connection, confined, threads)
 
 
 def release(instance: Instance) -> None:

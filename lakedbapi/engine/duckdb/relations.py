@@ -31,7 +31,7 @@ def define(instance: Instance, cursor: duckdb.DuckDBPyConnection, relations: Map
     dropped = [name for name in instance.defined if name not in relations or name in unusable]
     for name in dropped:
         _drop(instance, cursor, name)
-    resources = Resources(cursor, instance.confined)
+    resources = Resources(cursor, instance.confined, instance.threads)
     changed = bool(dropped)
     for name, relation in relations.items():
         if not isinstance(relation, (View, Unusable)):
@@ -48,7 +48,7 @@ def define(instance: Instance, cursor: duckdb.DuckDBPyConnection, relations: Map
 
 def _select(relation: Relation, resources: Resources) -> str:
     if isinstance(relation, ScanRelation):
-        return scan_sql(relation.scan, relation.extra, resources)
+        return scan_sql(relation, resources)
     assert isinstance(relation, (pa.Table, pa.RecordBatchReader))
     return f"SELECT * FROM {resources.register(relation)}"
 

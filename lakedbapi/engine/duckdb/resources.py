@@ -18,15 +18,20 @@ PREFIX = "_lake_"
 _numbers = itertools.count(1)
 _LITERAL_PATHS = 200
 """Up to here paths stand in the SQL text: parsing them costs 10 us each, against 1 ms once for a variable."""
+_VARIABLES = 64
+"""Up to here each mask gets a variable of its own, which costs half of what a list for several does."""
 _LIST_BYTES = 1 << 20
 """Size of a list that variables hold: each use of an element copies the whole list while the statement is planned."""
 
 
 class Resources:
-    """`confined` are the directories to keep paths in, None where DuckDB does."""
+    """`confined` are the directories to keep paths in, None where DuckDB does; `threads` those that a query gets."""
 
-    def __init__(self, cursor: duckdb.DuckDBPyConnection, confined: Sequence[str] | None = None) -> None:
+    def __init__(
+        self, cursor: duckdb.DuckDBPyConnection, confined: Sequence[str] | None = None, threads: int = 1
+    ) -> None:
         self.cursor = cursor
+        self.threads = threads
         self._confined = confined
 
     def register(self, rows: pa.Table | pa.RecordBatchReader) -> str:
@@ -45,6 +50,15 @@ class Resources:
         name = self.register(pa.table({"path": escaped}))
         driver.run(self.cursor, f"SET VARIABLE {name} = (SELECT list(path) FROM {name})")
         return f"getvariable('{name}')"
+
+    def bits(self, masks: Sequence[bytes]) -> Sequence[str]:
+        """SQL for each of `masks` as a constant of the type BIT."""
+        if len(masks) > _VARIABLES:
+            return self.constants(pa.array(masks, pa.binary()), "BIT")
+        names = [f"{PREFIX}{next(_numbers)}" for _ in masks]
+        for name, mask in zip(names, masks, strict=True):
+            driver.run(self.cursor, f"SET VARIABLE {name} = CAST(CAST($mask AS BLOB) AS BIT)", {"mask": mask})
+        return [f"getvariable('{name}')" for name in names]
 
     def constants(self, values: pa.Array, type: str) -> Sequence[str]:
         """SQL for each of `values` as a constant of the SQL type `type`."""

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 import pyarrow as pa
 
-from lakedbapi.engine.base import FILENAME, PART, POSITION, ROW_ID, ROW_SNAPSHOT
+from lakedbapi.engine.base import FILENAME, PART, POSITION, ROW_ID, ROW_SNAPSHOT, ScanRelation
 from lakedbapi.engine.duckdb.files import files_sql
 from lakedbapi.engine.duckdb.resources import Resources
 from lakedbapi.engine.duckdb.values import from_arrow
@@ -17,13 +17,14 @@ from lakedbapi.model.sql_types import quote_identifier, sql_type
 _EXTRA_TYPES = {PART: "BIGINT", POSITION: "BIGINT", ROW_ID: "BIGINT", ROW_SNAPSHOT: "BIGINT", FILENAME: "VARCHAR"}
 
 
-def scan_sql(scan: Scan, extra: Mapping[str, str], resources: Resources) -> str:
+def scan_sql(relation: ScanRelation, resources: Resources) -> str:
     """SELECT of the scan's columns by name, then of the `extra` ones, in their order."""
+    scan, extra = relation.scan, relation.extra
     branches: list[str] = []
     part = 0
     for group in scan.files:
         if group.files.num_rows:
-            branches += files_sql(scan.schema, group, part, extra, resources)
+            branches += files_sql(scan.schema, group, part, extra, resources, exhaustive=relation.exhaustive)
         part += group.files.num_rows
     for rows in scan.rows:
         branches.append(_rows_sql(scan, rows, part, extra, resources))
