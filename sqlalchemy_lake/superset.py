@@ -227,6 +227,14 @@ class LakeEngineSpec(BaseEngineSpec):  # type: ignore[misc]
             df.to_sql(con=engine, **to_sql_kwargs)
 
     @classmethod
+    def fetch_data(cls, cursor: Any, limit: int | None = None) -> list[tuple[Any, ...]]:
+        """Superset asks for the rows of DDL and DML too."""
+        if cursor.description is None:
+            return []
+        rows: list[tuple[Any, ...]] = super().fetch_data(cursor, limit)
+        return rows
+
+    @classmethod
     def get_cancel_query_id(cls, cursor: Any, query: Query) -> str:
         identifier = uuid4().hex
         _RUNNING[identifier] = cursor
