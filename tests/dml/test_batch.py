@@ -127,7 +127,8 @@ def test_only_files_that_can_hold_a_key_are_read(files, monkeypatch):
     read: list[int] = []
     files_sql = engine_files.files_sql
     monkeypatch.setattr(
-        "lakedbapi.engine.duckdb.scan.files_sql", lambda *a: read.append(a[1].files.num_rows) or files_sql(*a)
+        "lakedbapi.engine.duckdb.scan.files_sql",
+        lambda *a, **more: read.append(a[1].files.num_rows) or files_sql(*a, **more),
     )
     files.many("DELETE FROM t WHERE id = ?", [(150,), (160,)])
     assert read == [1]
