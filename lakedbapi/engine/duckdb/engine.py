@@ -12,7 +12,7 @@ import fsspec
 import pyarrow as pa
 
 from lakedbapi.engine.base import Engine, Query, Relation, RelationName, Result, WriteOptions
-from lakedbapi.engine.duckdb import confine, driver, errors, pool, write
+from lakedbapi.engine.duckdb import blame, confine, driver, errors, pool, write
 from lakedbapi.engine.duckdb.parameters import bind
 from lakedbapi.engine.duckdb.relations import Broken, define, use
 from lakedbapi.engine.duckdb.result import DuckDBResult, text_type
@@ -52,7 +52,7 @@ class DuckDBEngine(Engine):
         except BaseException:
             execution.close()
             raise
-        result = DuckDBResult(stream, types, execution.close)
+        result = DuckDBResult(stream, types, execution.close, execution.mapped)
         self._results.add(result)
         return result
 
@@ -111,13 +111,14 @@ class Execution:
         self.cursor: duckdb.DuckDBPyConnection = instance.connection.cursor()
         self._broken: Broken = {}
         self._cancelled = threading.Event()
+        self._directory: str | None = None
         running.add(self)
 
     def stream(self, query: Query) -> tuple[driver.Stream, tuple[str, ...]]:
         """The running statement and its columns' SQL types."""
         with self._instance.lock:
             self.prepare()
-            with errors.mapped(self._broken):
+            with self.mapped():
                 parameters = bind(query.sql, query.parameters) if query.parameters or "$" in query.sql else {}
                 stream = driver.stream(self.cursor, query.sql, parameters)
                 if (sql := _as_text(query.sql, stream)) is None:
@@ -126,9 +127,18 @@ class Execution:
                 again = driver.stream(self.cursor, sql, parameters)
                 return driver.Stream(stream.names, again.types, again.reader), stream.types
 
+    @contextmanager
+    def mapped(self) -> Iterator[None]:
+        """Raise this package's error in place of DuckDB's, with the name of the file that it is about."""
+        try:
+            with errors.mapped(self._broken):
+                yield
+        except errors.UnnamedFileError as error:
+            raise blame.named(error, self._relations, self._directory, self.filesystems) from error
+
     def start(self, sql: str, parameters: Mapping[str, object]) -> pa.RecordBatchReader:
         """Start a statement, after `prepare`."""
-        with errors.mapped(self._broken):
+        with self.mapped():
             return driver.stream(self.cursor, sql, parameters).reader
 
     @contextmanager
@@ -142,12 +152,13 @@ class Execution:
 
     def confine(self, directory: str) -> None:
         """Refuse a directory to write to that a link leads out of the data paths."""
+        self._directory = directory
         if self._instance.confined is not None:
             confine.check([directory], self._instance.confined)
 
     def rows(self, sql: str, parameters: Mapping[str, object]) -> list[dict[str, object]]:
         """Run a statement whose result is a few rows, after `prepare`."""
-        with errors.mapped(self._broken):
+        with self.mapped():
             self._check_cancelled()
             return driver.rows(self.cursor, sql, parameters)
 

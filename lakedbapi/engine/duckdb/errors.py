@@ -13,6 +13,11 @@ from lakedbapi import errors
 
 CANCELLED = "The statement was cancelled."
 
+
+class UnnamedFileError(errors.OperationalError):
+    """A file could not be read or written, and the error does not tell which."""
+
+
 # The first match counts: DuckDB's classes are derived from PEP 249's, so the specific ones come first.
 _CLASSES: tuple[tuple[str, type[errors.DatabaseError]], ...] = (
     ("ParserException", errors.ProgrammingError),
@@ -46,7 +51,8 @@ _CLASSES: tuple[tuple[str, type[errors.DatabaseError]], ...] = (
 
 _FILE_ERRORS = frozenset({"IOException", "HTTPException", "InvalidInputException", "SerializationException"})
 _CORRUPT = re.compile(
-    r"magic bytes|too small|parquet (file|reader)|TProtocolException|snappy|zstd|corrupt|decompress|thrift|footer",
+    r"magic bytes|too small|read enough bytes|parquet (file|reader)|TProtocolException|snappy|zstd|corrupt|decompress"
+    r"|thrift|footer",
     re.IGNORECASE,
 )
 _MISSING = re.compile(
@@ -57,6 +63,7 @@ _PATH = re.compile(r"""["']([^"']*\.parquet|[^"']*/[^"']*)["']""")
 _STREAM = re.compile(
     r"(?:get_next|stream registered as .*?) failed(?:\(\))?: \w+: (.*?)\.? Detail: Python exception", re.DOTALL
 )
+_TRACEBACK = re.compile(r"Traceback \(most recent call last\):\n(?:  .*\n)+(\S.*)", re.DOTALL)
 # What the views of this engine are made of; a reader did not write it and cannot use it.
 _INTERNAL_LINE = re.compile(r"\n+LINE \d+:.*", re.DOTALL)
 _INTERNAL_TEXT = re.compile(r"_lake_|read_parquet\(")
@@ -98,13 +105,31 @@ def translate(error: BaseException) -> errors.Error:
         title = re.sub(r"(?<!^)([A-Z])", r" \1", name.removesuffix("Exception")) + " Error: "
         if title in message:
             return _shaped(kind, message[message.index(title) :], file=name in _FILE_ERRORS)
-    return errors.OperationalError(message)
+    return UnnamedFileError(message) if _CORRUPT.search(message) else errors.OperationalError(message)
 
 
 def _own_text(message: str) -> str:
-    """An error of a stream that DuckDB read from Python, without the traceback around it."""
+    """An error of a stream or filesystem that DuckDB used in Python, without the traceback around it."""
     inner = _STREAM.search(message)
-    return inner.group(1) if inner else message
+    if inner:
+        return inner.group(1)
+    *_, last = [None, *_TRACEBACK.finditer(message)]
+    return last.group(1).strip() if last else message
+
+
+def missing(path: str, reason: object) -> errors.OperationalError:
+    return errors.OperationalError(
+        f"Data file {path!r} cannot be opened: {reason}. The catalog lists it, so something else than this catalog"
+        " removed or moved it. Restore it, or read a snapshot that does not need it."
+    )
+
+
+def corrupt(path: str, reason: object) -> errors.DataError:
+    reason = " ".join(str(reason).split())
+    return errors.DataError(
+        f"Data file {path!r} is not a readable Parquet file: {reason}. Restore it from a copy, or read a snapshot that"
+        " does not need it."
+    )
 
 
 def _of_duckdb(error: duckdb.Error, message: str) -> errors.Error:
@@ -112,7 +137,7 @@ def _of_duckdb(error: duckdb.Error, message: str) -> errors.Error:
     for name, kind in _CLASSES:
         if name in names:
             return _shaped(kind, message, file=name in _FILE_ERRORS)
-    return _shaped(errors.DatabaseError, message, file=True)
+    return _shaped(errors.DatabaseError if _PATH.search(message) else UnnamedFileError, message, file=True)
 
 
 def _shaped(kind: type[errors.DatabaseError], message: str, *, file: bool = False) -> errors.Error:
@@ -121,15 +146,9 @@ def _shaped(kind: type[errors.DatabaseError], message: str, *, file: bool = Fals
         message = _INTERNAL_LINE.sub("", message)
     found = _PATH.search(message) if file else None
     if found and _MISSING.search(message):
-        return errors.OperationalError(
-            f"Data file {found.group(1)!r} cannot be opened: {message}. The catalog lists it, so something else than"
-            " this catalog removed or moved it. Restore it, or read a snapshot that does not need it."
-        )
+        return missing(found.group(1), message)
     if found and _CORRUPT.search(message):
-        return errors.DataError(
-            f"Data file {found.group(1)!r} is not a readable Parquet file: {message}. Restore it from a copy, or read a"
-            " snapshot that does not need it."
-        )
+        return corrupt(found.group(1), message)
     if "Out of Memory" in message:
         message += " Give the process more memory, or select fewer rows or columns."
     return kind(message)

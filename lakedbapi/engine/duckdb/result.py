@@ -5,24 +5,30 @@ from __future__ import annotations
 import re
 import weakref
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 
 import pyarrow as pa
 
 from lakedbapi.engine.base import Result, ResultColumn
-from lakedbapi.engine.duckdb import errors
 from lakedbapi.engine.duckdb.driver import Stream
 from lakedbapi.errors import InterfaceError
 
+Mapped = Callable[[], AbstractContextManager[None]]
+
 
 class DuckDBResult(Result):
-    """`finish` is called once: at the last row, at an error, or when the result is closed or forgotten."""
+    """`mapped` raises this package's errors in place of DuckDB's while rows are read.
 
-    def __init__(self, stream: Stream, types: tuple[str, ...], finish: Callable[[], None]) -> None:
+    `finish` is called once: at the last row, at an error, or when the result is closed or forgotten.
+    """
+
+    def __init__(self, stream: Stream, types: tuple[str, ...], finish: Callable[[], None], mapped: Mapped) -> None:
         self.columns = tuple(ResultColumn(name, type) for name, type in zip(stream.names, types, strict=True))
         self.schema = pa.schema(
             [field.with_name(name) for field, name in zip(stream.reader.schema, stream.names, strict=True)]
         )
         self._stream: pa.RecordBatchReader | None = stream.reader
+        self._mapped = mapped
         self._finish = weakref.finalize(self, finish)
 
     def reader(self) -> pa.RecordBatchReader:
@@ -36,7 +42,7 @@ class DuckDBResult(Result):
                 if self._stream is None:
                     raise _closed()
                 try:
-                    with errors.mapped():
+                    with self._mapped():
                         batch = self._stream.read_next_batch()
                 except StopIteration:
                     return

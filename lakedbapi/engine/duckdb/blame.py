@@ -1,0 +1,67 @@
+"""Which file an error is about that names none: DuckDB may tell what is wrong, a filesystem why, but not which."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing
+
+import fsspec
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from lakedbapi import errors
+from lakedbapi.engine.base import Relation, RelationName, ScanRelation
+from lakedbapi.engine.duckdb import output
+from lakedbapi.engine.duckdb.errors import UnnamedFileError, corrupt, missing
+from lakedbapi.model.scan import FileGroup
+
+_MOST_FILES = 1_000
+_MOST_BYTES = 1 << 30
+"""How much is looked through for the culprit."""
+
+
+def named(
+    error: UnnamedFileError,
+    relations: Mapping[RelationName, Relation],
+    directory: str | None,
+    filesystems: Sequence[fsspec.AbstractFileSystem],
+) -> errors.Error:
+    """The error with the file in it, looked for among those that `relations` read; `directory` was written to."""
+    scans = {name: relation.scan for name, relation in relations.items() if isinstance(relation, ScanRelation)}
+    groups = [group for scan in scans.values() for group in scan.files]
+    for path in _files(groups):
+        found = _damage(path, filesystems, whole=False)
+        if found is not None:
+            return found
+    if directory is not None:
+        return errors.OperationalError(f"{directory}: writing a data file failed: {error}")
+    sizes = sum(group.files.column("file_size_bytes").to_numpy().sum() for group in groups)
+    for path in _files(groups) if sizes <= _MOST_BYTES else ():
+        found = _damage(path, filesystems, whole=True)
+        if found is not None:
+            return found
+    if sum(group.files.num_rows for group in groups) == 1:
+        return corrupt(next(_files(groups)), error)
+    tables = ", ".join(sorted(".".join(name) for name in scans)) or "the query"
+    return errors.DatabaseError(f"A data file of {tables} could not be read: {error}")
+
+
+def _files(groups: Sequence[FileGroup]) -> Iterator[str]:
+    left = _MOST_FILES
+    for group in groups:
+        yield from group.files.column("path").slice(0, left).to_pylist()
+        left -= min(left, group.files.num_rows)
+
+
+def _damage(path: str, filesystems: Sequence[fsspec.AbstractFileSystem], *, whole: bool) -> errors.Error | None:
+    """What is wrong with a file: with its footer, or, if `whole`, with any part of it."""
+    filesystem = output.filesystem_of(path, filesystems) or fsspec.filesystem("file")
+    try:
+        with filesystem.open(path, "rb") as source, closing(pq.ParquetFile(source)) as file:
+            for _ in file.iter_batches() if whole else ():
+                pass
+    except (FileNotFoundError, PermissionError) as error:
+        return missing(path, error)
+    except (pa.ArrowException, OSError) as error:
+        return corrupt(path, error)
+    return None

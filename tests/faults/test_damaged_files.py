@@ -1,0 +1,151 @@
+"""Data, delete and catalog files that are missing or damaged: an error that names the file, and all else works."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+import lakedbapi
+from compliance.peers.lakes import Place, on_sqlite
+
+
+@pytest.fixture
+def lake(tmp_path: Path) -> Iterator[tuple[lakedbapi.Connection, Place]]:
+    """Tables `t` and `other` with 1,000 rows in one file each; `t` with a delete file for 100 of them.
+
+    The lake is moved after it was written, since this process knows what it wrote without reading it.
+    """
+    written, place = on_sqlite(tmp_path / "written"), on_sqlite(tmp_path / "moved")
+    with lakedbapi.connect(written.url, autocommit=True, data_inlining_row_limit=0) as connection:
+        for table in ("t", "other"):
+            connection.execute(f"CREATE TABLE {table} (id INTEGER, s VARCHAR)")
+            connection.execute(f"INSERT INTO {table} SELECT i, 'x' || i FROM range(1000) r(i)")
+        connection.execute("CALL ducklake_set_option('lake', 'lake.write_mode', 'merge-on-read')")
+        connection.execute("DELETE FROM t WHERE id < 100")
+    (tmp_path / "written").rename(tmp_path / "moved")
+    options = {"data_inlining_row_limit": 0, "override_data_path": True}
+    with lakedbapi.connect(place.url, autocommit=True, **options) as connection:
+        yield connection, place
+
+
+def truncated(file: Path) -> None:
+    file.write_bytes(file.read_bytes()[: file.stat().st_size // 2])
+
+
+def garbled(file: Path) -> None:
+    file.write_bytes(b"\x5a" * file.stat().st_size)
+
+
+def garbled_pages(file: Path) -> None:
+    content = file.read_bytes()
+    footer = footer_start(content)
+    file.write_bytes(content[:4] + b"\xff" * (footer - 4) + content[footer:])
+
+
+def garbled_footer(file: Path) -> None:
+    content = file.read_bytes()
+    footer = footer_start(content)
+    file.write_bytes(content[:footer] + b"\xff" * (len(content) - 8 - footer) + content[-8:])
+
+
+def footer_start(content: bytes) -> int:
+    return len(content) - 8 - int.from_bytes(content[-8:-4], "little")
+
+
+def emptied(file: Path) -> None:
+    file.write_bytes(b"")
+
+
+DAMAGE = {
+    "missing": Path.unlink,
+    "truncated": truncated,
+    "garbage": garbled,
+    "pages": garbled_pages,
+    "footer": garbled_footer,
+    "empty": emptied,
+}
+STATEMENTS = {
+    "select": "SELECT sum(id), max(s) FROM t",
+    "delete": "DELETE FROM t WHERE s = 'x500'",
+    "update": "UPDATE t SET s = 'y' WHERE s = 'x500'",
+    "insert-select": "INSERT INTO other SELECT * FROM t",
+    "merge": "MERGE INTO t USING other ON t.id = other.id WHEN MATCHED THEN UPDATE SET s = 'y'",
+}
+
+
+@pytest.mark.parametrize("statement", STATEMENTS.values(), ids=STATEMENTS)
+@pytest.mark.parametrize("damage", DAMAGE.values(), ids=DAMAGE)
+@pytest.mark.parametrize("kind", ["data", "delete"])
+def test_a_damaged_file_is_named(
+    lake: tuple[lakedbapi.Connection, Place], kind: str, damage: Callable[[Path], None], statement: str
+) -> None:
+    connection, place = lake
+    folder = Path(place.data_path) / "main" / "t"
+    file = next(file for file in folder.iterdir() if ("-delete" in file.name) == (kind == "delete"))
+    files = len(place.data_files) - (damage is Path.unlink)
+    damage(file)
+    with pytest.raises((lakedbapi.DataError, lakedbapi.OperationalError), match=file.name) as caught:
+        run(connection, statement)
+    expected = lakedbapi.OperationalError if damage is Path.unlink else lakedbapi.DataError
+    assert type(caught.value) is expected, caught.value
+    assert len(place.data_files) == files
+    assert connection.execute("SELECT count(*) FROM other WHERE s <> ''").fetchone() == (1000,)
+    assert connection.execute("DELETE FROM other WHERE id < 10").rowcount == 10
+    connection.execute("DROP TABLE t")
+
+
+def run(connection: lakedbapi.Connection, statement: str) -> None:
+    cursor = connection.execute(statement)
+    if cursor.description is not None:
+        cursor.fetchall()
+
+
+CATALOGS = {
+    "truncated": lambda content: content[: len(content) // 2],
+    "cut inside a page": lambda content: content[:1000],
+    "garbled": lambda content: content[:100] + b"\xff" * (len(content) - 100),
+    "no SQLite": lambda content: b"this is a text file, not a database " * 100,
+}
+
+
+@pytest.mark.parametrize("damage", CATALOGS.values(), ids=CATALOGS)
+def test_a_damaged_catalog_is_named(sqlite_place: Place, damage: Callable[[bytes], bytes]) -> None:
+    file = Path(sqlite_place.data_path).parent / "catalog.sqlite"
+    with lakedbapi.connect(sqlite_place.url, autocommit=True) as connection:
+        connection.execute("CREATE TABLE t AS SELECT i FROM range(1000) r(i)")
+    content = damage(file.read_bytes())
+    file.unlink()
+    file.write_bytes(content)
+    with pytest.raises(lakedbapi.Error, match=r"catalog\.sqlite") as caught:
+        read_all(sqlite_place)
+    assert isinstance(caught.value, (lakedbapi.DatabaseError, lakedbapi.InterfaceError))
+    assert file.read_bytes() == content
+
+
+def read_all(place: Place) -> None:
+    with lakedbapi.connect(place.url) as connection:
+        connection.execute("SELECT count(*), sum(i) FROM t").fetchall()
+
+
+def test_a_catalog_that_is_damaged_while_it_is_open_is_named(sqlite_place: Place) -> None:
+    file = Path(sqlite_place.data_path).parent / "catalog.sqlite"
+    with lakedbapi.connect(sqlite_place.url, autocommit=True) as connection:
+        connection.execute("CREATE TABLE t AS SELECT i FROM range(1000) r(i)")
+        content = file.read_bytes()
+        file.write_bytes(b"\xff" * len(content))
+        with pytest.raises(lakedbapi.OperationalError, match=r"catalog\.sqlite"):
+            connection.execute("INSERT INTO t VALUES (1)")
+        file.write_bytes(content)
+        assert connection.execute("SELECT count(*) FROM t").fetchone() == (1000,)
+
+
+def test_a_catalog_of_an_unknown_version_is_refused_by_name(sqlite_place: Place) -> None:
+    file = Path(sqlite_place.data_path).parent / "catalog.sqlite"
+    lakedbapi.connect(sqlite_place.url).close()
+    with sqlite3.connect(file) as catalog:
+        catalog.execute("UPDATE ducklake_metadata SET value = '9.7' WHERE key = 'version'")
+    with pytest.raises(lakedbapi.NotSupportedError, match=r"catalog\.sqlite.*9\.7.*1\.0"):
+        lakedbapi.connect(sqlite_place.url)
