@@ -22,6 +22,7 @@ from lakedbapi.dml.strategy import settle
 from lakedbapi.dml.target import Target
 from lakedbapi.engine.base import Relation, RelationName
 from lakedbapi.model.changes import RowChanges
+from lakedbapi.query.exhaustive import reads_all
 from lakedbapi.query.prune import Pruning, prune
 from lakedbapi.sql.statements import Delete, Truncate
 from lakedbapi.transaction import Parts
@@ -113,7 +114,9 @@ def matching(
     if statement.where is not None:
         sql += f" WHERE ({target.render(statement.where)})"
     identifiers = named(statement.identifiers, [statement.where], statement.ctes, statement.source)
-    query = target.query(sql, {**extra, **target.scan_relation(scan)}, identifiers, statement.specials)
+    exhaustive = not statement.source and not statement.returning and reads_all(target.table.schema, statement.where)
+    scanned = target.scan_relation(scan, exhaustive=exhaustive)
+    query = target.query(sql, {**extra, **scanned}, identifiers, statement.specials)
     return target.fetch(query), parts
 
 

@@ -114,11 +114,14 @@ class Target:
         """SQL for a column of the target."""
         return f"{quote_identifier(self.name)}.{quote_identifier(name)}"
 
-    def scan_relation(self, scan: Scan) -> dict[RelationName, Relation]:
-        """What `from_item` reads, with the address and row id of every row in hidden columns."""
+    def scan_relation(self, scan: Scan, *, exhaustive: bool = False) -> dict[RelationName, Relation]:
+        """What `from_item` reads, with the address and row id of every row in hidden columns.
+
+        `exhaustive` as in `ScanRelation`.
+        """
         extra = {HIDDEN_COLUMNS[name]: name for name in sorted(self.hidden)}
         extra |= {PART: self.part, POSITION: self.position, ROW_ID: self.row_id}
-        return {self.relation_name(HIDDEN): ScanRelation(scan, extra)}
+        return {self.relation_name(HIDDEN): ScanRelation(scan, extra, exhaustive)}
 
     def relation_name(self, name: str) -> RelationName:
         return RelationName(self.catalog_alias, self.schema.name, name)

@@ -1,29 +1,60 @@
-"""The tables that a query reads from end to end, whatever order their rows come in."""
+"""What a query, or a statement, reads from end to end, whatever order the rows come in."""
 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from typing import Any
 
 from sqlglot import exp
 
+from lakedbapi.model.types import Decimal, Scalar, Schema
 from lakedbapi.query.filters import preserved_tables, table_name
 
 _NARROWING = (exp.Where, exp.Having, exp.Qualify, exp.Join)
 """What conditions on a table's rows come from, be it from further out in the query or from what it is joined to."""
+_VARYING = frozenset({"varchar", "json", "blob", "variant", "geometry"})
+"""Types whose values have no fixed width: engines read them faster when they skip deleted rows as they go."""
 
 
-def exhaustive(tree: exp.Expression | None) -> frozenset[str]:
-    """Casefolded names of tables that the query names once, to aggregate all of their rows."""
+def aggregated(tree: exp.Expression | None) -> Mapping[str, frozenset[str]]:
+    """The tables that a query names once, to aggregate all of their rows: casefolded, each with the names of the
+    columns that the query may read of it."""
     if tree is None or tree.find(*_NARROWING) is not None:
-        return frozenset()
+        return {}
     named = Counter(table_name(table) for table in tree.find_all(exp.Table))
     found = (table_name(table) for select in tree.find_all(exp.Select) for table in _aggregated_tables(select))
-    return frozenset(name for name in found if named[name] == 1)
+    columns = _column_names(tree)
+    return {name: columns for name in found if named[name] == 1}
+
+
+def reads_all(schema: Schema, predicate: exp.Expression | None) -> bool:
+    """Whether a condition of a statement leaves an engine nothing to skip rows by: it compares no column as it is."""
+    if predicate is None or predicate.find(exp.Query) is not None:
+        return False
+    comparisons = predicate.find_all(exp.Predicate)
+    if any(isinstance(side.unnest(), exp.Column) for node in comparisons for side in node.iter_expressions()):
+        return False
+    return fixed_width(schema, _column_names(predicate))
+
+
+def fixed_width(schema: Schema, names: frozenset[str]) -> bool:
+    """Whether all columns with these casefolded names have values of a fixed width."""
+    return all(
+        isinstance(field.type, Decimal) or (isinstance(field.type, Scalar) and field.type.name not in _VARYING)
+        for field in schema.fields
+        if field.name.casefold() in names
+    )
+
+
+def _column_names(tree: exp.Expression) -> frozenset[str]:
+    return frozenset(column.name.casefold() for column in tree.find_all(exp.Column))
 
 
 def _aggregated_tables(select: Any) -> list[exp.Table]:
-    return list(preserved_tables(select)) if _aggregates(select) else []
+    stars = (star for item in select.expressions for star in item.find_all(exp.Star))
+    names_its_columns = all(isinstance(star.parent, exp.Count) for star in stars)
+    return list(preserved_tables(select)) if names_its_columns and _aggregates(select) else []
 
 
 def _aggregates(select: Any) -> bool:

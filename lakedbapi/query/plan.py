@@ -8,7 +8,7 @@ from sqlglot import exp
 
 from lakedbapi.context import Context
 from lakedbapi.engine.base import Query, Relation, RelationName
-from lakedbapi.query.exhaustive import exhaustive
+from lakedbapi.query.exhaustive import aggregated
 from lakedbapi.query.filters import filters, preserved_tables, table_name
 from lakedbapi.query.hidden import reveal
 from lakedbapi.query.names import resolve_relation
@@ -27,7 +27,7 @@ def plan(context: Context, select: Select) -> Query:
         select.specials,
         predicates=filters(select.tree),
         hidden=hidden.columns,
-        aggregated=exhaustive(select.tree),
+        aggregated=aggregated(select.tree),
     )
     _require_known(context, select, found)
     return Query(hidden.text, found, context.parameters, context.search_path)

@@ -14,6 +14,7 @@ from lakedbapi.errors import Error, NotSupportedError, ProgrammingError
 from lakedbapi.model.catalog import CATALOG_PLACEHOLDER, AsOf, SchemaInfo, TableInfo, ViewInfo
 from lakedbapi.model.scan import Scan
 from lakedbapi.model.sql_types import quote_identifier
+from lakedbapi.query.exhaustive import fixed_width
 from lakedbapi.query.filters import Filter
 from lakedbapi.query.functions import lake_function, reveals
 from lakedbapi.query.hidden import HIDDEN_COLUMNS
@@ -33,15 +34,15 @@ def relations(
     *,
     predicates: Mapping[str, Filter] | None = None,
     hidden: Mapping[str, frozenset[str]] | None = None,
-    aggregated: frozenset[str] = frozenset(),
+    aggregated: Mapping[str, frozenset[str]] | None = None,
 ) -> dict[RelationName, Relation]:
     """Every table, view, registered Arrow object and special relation that a text with these identifiers can name.
 
     Names are (catalog alias, schema, name) in the catalog's own case; specials are found in the schema of the search
     path. `predicates` (by casefolded table name) limit the data files that a table's scan reads; `hidden` names the
-    hidden columns (`query.hidden`) that it has; of those `aggregated` the text reads all rows, in any order.
+    hidden columns (`query.hidden`) that it has; `aggregated` (`query.exhaustive`) those that are read to the end.
     """
-    collector = _Collector(context, predicates or {}, hidden or {}, aggregated)
+    collector = _Collector(context, predicates or {}, hidden or {}, aggregated or {})
     collector.collect(identifiers, specials, _Place(*context.search_path, context.as_of))
     collector.add_registered(identifiers)
     return collector.found
@@ -112,7 +113,7 @@ class _Collector:
     context: Context
     predicates: Mapping[str, Filter]
     hidden: Mapping[str, frozenset[str]]
-    aggregated: frozenset[str]
+    aggregated: Mapping[str, frozenset[str]]
     found: dict[RelationName, Relation] = field(default_factory=dict)
     expanding: dict[RelationName, Select] = field(default_factory=dict)
     """The queries of the views that are being looked into, outermost first."""
@@ -170,7 +171,8 @@ class _Collector:
             keep = prune(self.context, contents, condition.predicate, condition.alias).keep
         used = frozenset() if self.expanding else self.hidden.get(key, frozenset())
         extra = {HIDDEN_COLUMNS[column]: column for column in sorted(used) if table.schema.get(column) is None}
-        exhaustive = not self.expanding and key in self.aggregated
+        columns = None if self.expanding else self.aggregated.get(key)
+        exhaustive = columns is not None and fixed_width(table.schema, columns)
         self.found[name] = ScanRelation(contents.scan(keep)[0], extra, exhaustive)
 
     def _add_view(self, name: RelationName, info: ViewInfo, place: _Place) -> None:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 import sqlglot
 
-from lakedbapi.query.exhaustive import exhaustive
+from lakedbapi.model.types import Decimal, Field, Scalar, Schema
+from lakedbapi.query.exhaustive import aggregated, fixed_width, reads_all
 
 
 @pytest.mark.parametrize(
@@ -19,7 +20,7 @@ from lakedbapi.query.exhaustive import exhaustive
     ],
 )
 def test_aggregates_of_all_rows_are_exhaustive(sql: str) -> None:
-    assert exhaustive(sqlglot.parse_one(sql, dialect="duckdb")) == {"t"}
+    assert set(aggregated(sqlglot.parse_one(sql, dialect="duckdb"))) == {"t"}
 
 
 @pytest.mark.parametrize(
@@ -35,8 +36,40 @@ def test_aggregates_of_all_rows_are_exhaustive(sql: str) -> None:
         "SELECT sum(x) OVER (ORDER BY y) FROM t",
         "SELECT (SELECT max(y) FROM u LIMIT 1), x FROM t",
         "SELECT count(*) FROM t TABLESAMPLE 10 PERCENT",
+        "SELECT DISTINCT * FROM t",
+        "SELECT max(COLUMNS(*)) FROM t",
         "SELECT count(*) FROM t UNION ALL SELECT x FROM t",
     ],
 )
 def test_rows_in_order_and_some_rows_are_not_exhaustive(sql: str) -> None:
-    assert "t" not in exhaustive(sqlglot.parse_one(sql, dialect="duckdb"))
+    assert "t" not in aggregated(sqlglot.parse_one(sql, dialect="duckdb"))
+
+
+SCHEMA = Schema((Field("ID", Scalar("int64")), Field("price", Decimal(9, 2)), Field("name", Scalar("varchar"))))
+
+
+def test_the_columns_that_are_read_are_known() -> None:
+    (columns,) = aggregated(sqlglot.parse_one("SELECT count(*), max(a.Id) FROM t a", dialect="duckdb")).values()
+    assert columns == {"id"}
+
+
+def test_only_columns_that_are_read_have_to_be_of_fixed_width() -> None:
+    assert fixed_width(SCHEMA, frozenset({"id", "price"}))
+    assert not fixed_width(SCHEMA, frozenset({"id", "name"}))
+
+
+@pytest.mark.parametrize(
+    ("condition", "all_rows"),
+    [
+        ("id % 20 = 7", True),
+        ("id % 20 = 7 AND (price * 2) > 3.5", True),
+        ("id = 7", False),
+        ("7 < (id)", False),
+        ("id % 20 = 7 AND price IS NULL", False),
+        ("price BETWEEN 1 AND 2", False),
+        ("id % 20 IN (SELECT 7)", False),
+        ("length(name) % 2 = 1", False),
+    ],
+)
+def test_a_condition_on_a_column_itself_lets_engines_skip_rows(condition: str, all_rows: bool) -> None:
+    assert reads_all(SCHEMA, sqlglot.parse_one(condition, dialect="duckdb")) is all_rows
