@@ -410,7 +410,7 @@ class Session:
             self._discard(transaction, transaction.written)
             raise
         self._discard(transaction, transaction.written - _used_paths(changes))
-        return result.snapshot
+        return result.snapshot if result.is_new else None
 
     def _discard(self, transaction: Transaction, paths: set[str]) -> None:
         """Remove data files that no commit will ever name."""

@@ -44,10 +44,12 @@ class Capabilities:
 @dataclass(frozen=True)
 class CommitResult:
     snapshot: int
-    """Id of the new snapshot (of the table's new version)."""
+    """Id of the new snapshot (of the table's new version); without one, of the newest."""
     attempts: int = 1
     tables: Mapping[int, int] = field(default_factory=dict)
     """Provisional table id -> final table id."""
+    is_new: bool = True
+    """Whether the commit made a snapshot; it does not when only options changed, which have no versions."""
 
 
 class Snapshot(ABC):

@@ -326,3 +326,11 @@ def test_processes_write_one_lake_at_the_same_time(items: Cursor, tmp_path: Path
     writers = [subprocess.Popen(command, cwd=tmp_path, env=environment) for _ in range(3)]
     assert [writer.wait() for writer in writers] == [0, 0, 0]
     assert count(items.connection) == 18
+
+
+def test_options_alone_make_no_snapshot(items: Cursor, connect: Connect) -> None:
+    before = items.connection.snapshot_id
+    connect(autocommit=True).execute("INSERT INTO items (id) VALUES (9)")
+    items.execute("ALTER TABLE items SET ('lake.write_mode' = 'copy-on-write')")
+    items.connection.commit()
+    assert items.connection.snapshot_id == before

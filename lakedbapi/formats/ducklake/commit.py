@@ -72,7 +72,7 @@ class SnapshotCommit(ABC):
             self._remove_all_but(self._maybe_committed)
             raise
         self._remove_all_but(attempt.used_files)
-        return CommitResult(attempt.result, self._attempts, attempt.table_ids)
+        return CommitResult(attempt.result, self._attempts, attempt.table_ids, attempt.makes_snapshot)
 
     def _remove_all_but(self, kept: set[str]) -> None:
         """Remove delete files. One that cannot be removed is an orphan that no reader sees: not worth an error."""
@@ -183,7 +183,7 @@ class Committer(SnapshotCommit):
     def commit(self) -> CommitResult:
         """Raises ConflictError with nothing changed; CommitUnknownError when the connection broke and stays broken."""
         if self._changes.empty:
-            return CommitResult(self._base.id)
+            return CommitResult(self._base.id, is_new=False)
         self._check_allowed()
         return self._commit()
 
