@@ -155,11 +155,13 @@ class Open:
 class Client:
     """A connection and the transaction that the model thinks it has open."""
 
-    def __init__(self, lake: Lake) -> None:
+    def __init__(self, lake: Lake, *, autocommit: bool = False) -> None:
         self.lake = lake
-        self.connection = lakedbapi.connect(lake.url)
+        self.autocommit = autocommit
+        self.connection = lakedbapi.connect(lake.url, autocommit=autocommit)
         self.cursor = self.connection.cursor()
         self._open: Open | None = None
+        self._last_made: int | None = None
 
     @property
     def open(self) -> Open:
@@ -190,6 +192,7 @@ class Client:
         assert self.cursor.rowcount == expected.rowcount, f"rowcount {self.cursor.rowcount}, not {expected.rowcount}"
         if expected.table is not None:
             before.tables = {**before.tables, expected.table.id: expected.table}
+            self._end_statement()
             self.check(expected.table)
 
     def fail(self, sql: str, parameters: Sequence[Value], kind: type[Exception], *, many: bool = False) -> None:
@@ -209,6 +212,7 @@ class Client:
         before = self.open
         self.cursor.execute(sql)
         before.tables = tables
+        self._end_statement()
         self.check_all()
 
     def check(self, table: Table) -> None:
@@ -228,9 +232,12 @@ class Client:
         ).fetchall()
 
     def savepoint(self, name: str) -> None:
+        if self.autocommit:
+            return self.fail(f"SAVEPOINT {name}", (), lakedbapi.ProgrammingError)
         self.open.savepoints.append((name, self.tables))
         self.check_all()
         self.cursor.execute(f"SAVEPOINT {name}")
+        return None
 
     def rollback_to(self, name: str) -> None:
         index = self._savepoint(name)
@@ -259,15 +266,7 @@ class Client:
         self.check_all()
 
     def commit(self, *, by_sql: bool = False) -> None:
-        ended, lake = self.open, self.lake
-        self._open = None
-        base = lake.history[ended.base]
-        since = [lake.history[number] for number in range(ended.base + 1, lake.newest + 1)]
-        mine = ended.tables
-        is_idle = mine.keys() == base.keys() and not any(table.changed for table in mine.values())
-        theirs = {id: table.as_committed() for id, table in lake.history[lake.newest].items()}
-        verdict, merged = (Verdict.COMMITS, theirs) if is_idle else rebased(base, mine, theirs, since, lake.may_rewrite)
-        before = self.connection.snapshot_id
+        verdict, merged = self._outcome()
         try:
             if by_sql:
                 self.cursor.execute("COMMIT")
@@ -276,16 +275,49 @@ class Client:
         except lakedbapi.ConflictError:
             if verdict == Verdict.COMMITS:
                 raise
-            return self.check_all()
-        assert verdict != Verdict.CONFLICTS, "a commit that should have met a conflict"
-        made = self.connection.snapshot_id
-        if made == before:
-            assert _shown(merged) == _shown(theirs), "a commit with changes made no snapshot"
         else:
-            assert not is_idle, "a commit without changes made a snapshot"
-            assert made == lake.newest + 1
-            lake.record(merged)
-        return self.check_all()
+            assert verdict != Verdict.CONFLICTS, "a commit that should have met a conflict"
+            self._record(merged)
+        self._open = None
+        self.check_all()
+
+    def _end_statement(self) -> None:
+        """Which commits by itself when nothing else does."""
+        if self.autocommit:
+            verdict, merged = self._outcome()
+            assert verdict == Verdict.COMMITS
+            self._record(merged)
+            self._open = None
+
+    def _outcome(self) -> tuple[Verdict, Tables]:
+        """What a commit will do now."""
+        lake, mine, base = self.lake, self.tables, self.lake.history[self.open.base]
+        since = [lake.history[number] for number in range(self.open.base + 1, lake.newest + 1)]
+        return (
+            (Verdict.COMMITS, self._theirs)
+            if self._is_idle
+            else rebased(base, mine, self._theirs, since, lake.may_rewrite)
+        )
+
+    @property
+    def _is_idle(self) -> bool:
+        base, mine = self.lake.history[self.open.base], self.tables
+        return mine.keys() == base.keys() and not any(table.changed for table in mine.values())
+
+    @property
+    def _theirs(self) -> Tables:
+        return {id: table.as_committed() for id, table in self.lake.history[self.lake.newest].items()}
+
+    def _record(self, merged: Tables) -> None:
+        """A commit has succeeded, and made one snapshot if it changed anything."""
+        made = self.connection.snapshot_id
+        if made == self._last_made:
+            assert _shown(merged) == _shown(self._theirs), "a commit with changes made no snapshot"
+        else:
+            assert not self._is_idle, "a commit without changes made a snapshot"
+            assert made == self.lake.newest + 1
+            self.lake.record(merged)
+        self._last_made = made
 
     def close(self) -> None:
         self.connection.close()

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import sqlite3
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ from compliance.model.merge_steps import MergeSteps
 from compliance.model.program import Data
 from compliance.model.table_steps import TableSteps
 from compliance.model.transaction_steps import TransactionSteps
+from compliance.peers.lakes import Place, on_postgresql, on_sqlite
 
 
 @dataclass(frozen=True)
@@ -29,31 +31,21 @@ class Setting:
     mode: str = "auto"
 
 
-@contextmanager
-def on_sqlite() -> Iterator[str]:
-    with tempfile.TemporaryDirectory() as folder:
-        yield str(Path(folder) / "lake")
+def on_duckdb(folder: Path) -> Place:
+    return Place("duckdb", f"ducklake+duckdb:///{folder}/lake.ducklake?data_path={folder}/data/", "", f"{folder}/data/")
 
 
 @contextmanager
-def on_duckdb() -> Iterator[str]:
-    with tempfile.TemporaryDirectory() as folder:
-        yield f"ducklake+duckdb:///{folder}/lake.ducklake?data_path={folder}/data/"
+def place(catalog: str) -> Iterator[Place]:
+    """A new place for a lake."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        if catalog == "postgresql":
+            with on_postgresql(folder) as found:
+                yield found
+        else:
+            yield {"sqlite": on_sqlite, "duckdb": on_duckdb}[catalog](folder)
 
-
-@contextmanager
-def on_postgresql() -> Iterator[str]:
-    from compliance.peers.lakes import on_postgresql
-
-    with tempfile.TemporaryDirectory() as folder, on_postgresql(Path(folder)) as place:
-        yield place.url
-
-
-CATALOGS: Mapping[str, Callable[[], AbstractContextManager[str]]] = {
-    "sqlite": on_sqlite,
-    "duckdb": on_duckdb,
-    "postgresql": on_postgresql,
-}
 
 WEIGHTS = {
     "insert": 4,
@@ -103,23 +95,24 @@ class Programs(MergeSteps, TableSteps, TransactionSteps, RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        self._place: AbstractContextManager[str] | None = None
+        self._place: AbstractContextManager[Place] | None = None
         self._sound = False
         """Nothing is checked at the end of a program that failed."""
 
     @initialize(source=st.data(), file_size=st.sampled_from([None, "1KB", "20KB"]))
     def set_up(self, source: Any, file_size: str | None) -> None:
-        self._place = CATALOGS[self.setting.catalog]()
-        url = self._place.__enter__()
+        self._place = place(self.setting.catalog)
+        self._at = self._place.__enter__()
+        url = self._at.url
         with lakedbapi.connect(url, autocommit=True) as connection:
             connection.execute(f"CALL set_option('lake', 'data_inlining_row_limit', '{self.setting.inlining}')")
             connection.execute(f"CALL set_option('lake', 'lake.write_mode', '{self.setting.mode}')")
             if file_size is not None:
                 connection.execute(f"CALL set_option('lake', 'target_file_size', '{file_size}')")
         self.lake = Lake(url, self.setting.mode)
-        self.clients = [Client(self.lake), Client(self.lake)]
-        self.keys = 0
         data = Data(source)
+        self.clients = [Client(self.lake), Client(self.lake, autocommit=data.draw(st.integers(0, 3)) == 0)]
+        self.keys = 0
         client = self.clients[0]
         self.create(data, client, "t")
         self.insert_range(data, client)
@@ -158,7 +151,18 @@ class Programs(MergeSteps, TableSteps, TransactionSteps, RuleBasedStateMachine):
             client.rollback()
         lake = self.lake
         lake.check_history()
+        if self.setting.catalog == "sqlite":
+            self._check_files()
         first, last = min(lake.history), lake.newest
         for table in lake.history[last].values():
             lake.check_feed(first, last, table)
             lake.check_feed(last, last, table)
+
+    def _check_files(self) -> None:
+        """There are no files but those that some snapshot names."""
+        with closing(sqlite3.connect(Path(self._at.data_path).parent / "catalog.sqlite")) as catalog:
+            rows = catalog.execute(
+                "SELECT path FROM ducklake_data_file UNION ALL SELECT path FROM ducklake_delete_file"
+            )
+            named = sorted(Path(path).name for (path,) in rows)
+        assert sorted(path.name for path in self._at.data_files) == named

@@ -286,7 +286,7 @@ class TableSteps(Program):
             sql += f"SET PARTITIONED BY ({self._partition_sql(table.columns, partition)})"
         else:
             sql += "RESET PARTITIONED BY"
-        self.alter(client, sql, altered(table, partition=partition))
+        self.alter(client, sql, altered(table, partition=partition) if partition or table.partition else table)
 
     def alter_write_mode(self, data: Data, client: Client) -> None:
         mode = data.draw(st.sampled_from(["auto", "merge-on-read", "copy-on-write"]))

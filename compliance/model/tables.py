@@ -38,6 +38,10 @@ class Table:
         return self.columns[0]
 
     @property
+    def definition(self) -> tuple[object, ...]:
+        return self.name, self.columns, self.partition
+
+    @property
     def names(self) -> list[str]:
         return [column.name for column in self.columns]
 
@@ -157,7 +161,8 @@ def _merged(
         configured=own.configured,
     )
     if own.altered and altered:
-        return Verdict.CONFLICTS, merged
+        both = own.definition != before.definition and other.definition != before.definition
+        return (Verdict.CONFLICTS if both else Verdict.EITHER), merged
     if touched & own.touched or (altered and other.columns != before.columns and (own.touched or own.inserted)):
         return Verdict.CONFLICTS, merged
     if own.altered and (inserted or touched) and _stricter(before, own):
