@@ -165,8 +165,8 @@ class Client:
 
     @property
     def open(self) -> Open:
-        """Pinned now, if it was not."""
-        if self._open is None:
+        """Pinned now, if it was not; in autocommit each statement sees the newest snapshot."""
+        if self._open is None or (self.autocommit and self._open.base != self.lake.newest):
             self.cursor.execute("SHOW TABLES")
             newest = self.lake.newest
             tables = {id: table.as_committed() for id, table in self.lake.history[newest].items()}

@@ -159,10 +159,10 @@ class Programs(MergeSteps, TableSteps, TransactionSteps, RuleBasedStateMachine):
             lake.check_feed(last, last, table)
 
     def _check_files(self) -> None:
-        """There are no files but those that some snapshot names."""
+        """There are no files but those that some snapshot names, or that wait for their removal."""
         with closing(sqlite3.connect(Path(self._at.data_path).parent / "catalog.sqlite")) as catalog:
-            rows = catalog.execute(
-                "SELECT path FROM ducklake_data_file UNION ALL SELECT path FROM ducklake_delete_file"
-            )
-            named = sorted(Path(path).name for (path,) in rows)
-        assert sorted(path.name for path in self._at.data_files) == named
+            tables = ("data_file", "delete_file", "files_scheduled_for_deletion")
+            rows = catalog.execute(" UNION ALL ".join(f"SELECT path FROM ducklake_{table}" for table in tables))
+            named = {Path(path).name for (path,) in rows}
+        present = {path.name for path in self._at.data_files}
+        assert present == named, f"orphans {present - named}, missing {named - present}"

@@ -1,6 +1,6 @@
 """Random programs end the same on a lake and in the model, on every catalog and with every way to keep changes.
 
-`LAKE_EXAMPLES` programs a setting (default 12); with `LAKE_LONG=1` it is 500. They are the same in each run unless
+`LAKE_EXAMPLES` programs a setting (default 4); with `LAKE_LONG=1` it is 500. They are the same in each run unless
 `LAKE_SEED` is given. `LAKE_SHRINK=1` looks for the shortest program that fails, which takes minutes.
 """
 
@@ -14,7 +14,7 @@ from hypothesis.stateful import run_state_machine_as_test
 
 from compliance.model.machine import Programs, Setting
 
-EXAMPLES = int(os.environ.get("LAKE_EXAMPLES", "500" if os.environ.get("LAKE_LONG") else "12"))
+EXAMPLES = int(os.environ.get("LAKE_EXAMPLES", "500" if os.environ.get("LAKE_LONG") else "4"))
 SEED = int(os.environ.get("LAKE_SEED", "0"))
 PHASES = [Phase.generate, Phase.shrink] if os.environ.get("LAKE_SHRINK") else [Phase.generate]
 
