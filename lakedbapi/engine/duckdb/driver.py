@@ -10,6 +10,8 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 
+from lakedbapi.engine.duckdb import interruptible
+
 MAJOR = int(duckdb.__version__.split(".")[0])
 BATCH_ROWS = 122_880
 """Rows of a result batch at most: DuckDB's own row group size."""
@@ -20,6 +22,11 @@ class Stream:
     names: tuple[str, ...]
     types: tuple[str, ...]
     reader: pa.RecordBatchReader
+    cursor: duckdb.DuckDBPyConnection
+
+    def read(self) -> pa.RecordBatch:
+        """The next batch; StopIteration at the end."""
+        return interruptible.call(self.cursor, self.reader.read_next_batch)
 
 
 def run(cursor: duckdb.DuckDBPyConnection, sql: str, parameters: Mapping[str, object] | None = None) -> None:
@@ -33,20 +40,24 @@ def stream(cursor: duckdb.DuckDBPyConnection, sql: str, parameters: Mapping[str,
     DuckDB 2 only streams relations: a DB-API result is computed in whole first. DuckDB 1 does the opposite when there
     are parameters.
     """
+    return interruptible.call(cursor, lambda: _stream(cursor, sql, parameters))
+
+
+def _stream(cursor: duckdb.DuckDBPyConnection, sql: str, parameters: Mapping[str, object]) -> Stream:
     if MAJOR >= 2:
         relation = cursor.sql(sql, params=dict(parameters)) if parameters else cursor.sql(sql)
         names, types = tuple(relation.columns), tuple(_type_text(t) for t in relation.types)
-        return Stream(names, types, relation.to_arrow_reader(BATCH_ROWS))
+        return Stream(names, types, relation.to_arrow_reader(BATCH_ROWS), cursor)
     _execute(cursor, sql, parameters)
     description = cursor.description or []
     names, types = tuple(d[0] for d in description), tuple(_type_text(d[1]) for d in description)
     version_1: Any = cursor
-    return Stream(names, types, version_1.fetch_record_batch(BATCH_ROWS))
+    return Stream(names, types, version_1.fetch_record_batch(BATCH_ROWS), cursor)
 
 
 def rows(cursor: duckdb.DuckDBPyConnection, sql: str, parameters: Mapping[str, object]) -> list[dict[str, object]]:
     """Run a statement that returns a few rows."""
-    _execute(cursor, sql, parameters)
+    interruptible.call(cursor, lambda: _execute(cursor, sql, parameters))
     names = [d[0] for d in cursor.description or []]
     return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
 

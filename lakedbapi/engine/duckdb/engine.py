@@ -6,6 +6,7 @@ import threading
 import weakref
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 
 import duckdb
 import fsspec
@@ -125,7 +126,7 @@ class Execution:
                     return stream, stream.types
                 stream.reader.close()
                 again = driver.stream(self.cursor, sql, parameters)
-                return driver.Stream(stream.names, again.types, again.reader), stream.types
+                return replace(again, names=stream.names), stream.types
 
     @contextmanager
     def mapped(self) -> Iterator[None]:

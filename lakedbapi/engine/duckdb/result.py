@@ -27,7 +27,7 @@ class DuckDBResult(Result):
         self.schema = pa.schema(
             [field.with_name(name) for field, name in zip(stream.reader.schema, stream.names, strict=True)]
         )
-        self._stream: pa.RecordBatchReader | None = stream.reader
+        self._stream: Stream | None = stream
         self._mapped = mapped
         self._finish = weakref.finalize(self, finish)
 
@@ -43,7 +43,7 @@ class DuckDBResult(Result):
                     raise _closed()
                 try:
                     with self._mapped():
-                        batch = self._stream.read_next_batch()
+                        batch = self._stream.read()
                 except StopIteration:
                     return
                 yield pa.RecordBatch.from_arrays(batch.columns, schema=self.schema)
@@ -53,7 +53,7 @@ class DuckDBResult(Result):
     def close(self) -> None:
         stream, self._stream = self._stream, None
         if stream is not None:
-            stream.close()
+            stream.reader.close()
             self._finish()
 
 

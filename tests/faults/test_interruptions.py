@@ -1,0 +1,98 @@
+"""Statements that are cancelled from another thread or by Ctrl-C: they end soon, leave nothing, and work goes on."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator
+
+import pytest
+
+import lakedbapi
+from compliance.peers.lakes import Place
+from compliance.races.processes import orphans, snapshot_ids
+
+SLOW = "SELECT a.i + b.i FROM range(10000000) a(i), range(10000000) b(i)"
+STATEMENTS = {
+    "select": f"SELECT sum(hash(x)) FROM ({SLOW}) q(x)",
+    "insert-select": f"INSERT INTO t {SLOW}",
+    "delete": f"DELETE FROM t WHERE id IN ({SLOW})",
+    "update": f"UPDATE t SET id = (SELECT sum(hash(x + t.id)) FROM ({SLOW}) q(x)) % 7",
+    "create-as": f"CREATE TABLE u AS {SLOW}",
+}
+statements = pytest.mark.parametrize("statement", STATEMENTS.values(), ids=STATEMENTS)
+SOON = 3.0
+"""Seconds: one, and what a busy machine adds."""
+
+
+@pytest.fixture
+def connection(sqlite_place: Place) -> Iterator[lakedbapi.Connection]:
+    """On a lake with the table `t(id BIGINT)` of 1,000 rows in one file."""
+    with lakedbapi.connect(sqlite_place.url, data_inlining_row_limit=0) as connection:
+        connection.execute("CREATE TABLE t (id BIGINT)")
+        connection.execute("INSERT INTO t SELECT i FROM range(1000) r(i)")
+        connection.commit()
+        yield connection
+
+
+def run(connection: lakedbapi.Connection, statement: str) -> None:
+    cursor = connection.execute(statement)
+    if cursor.description is not None:
+        cursor.fetchall()
+
+
+def after(seconds: float, act: Callable[[], None]) -> list[float]:
+    """Do it in another thread; the list gets the time when it was done."""
+    done: list[float] = []
+
+    def wait() -> None:
+        time.sleep(seconds)
+        done.append(time.monotonic())
+        act()
+
+    threading.Thread(target=wait, daemon=True).start()
+    return done
+
+
+def check_unharmed(connection: lakedbapi.Connection, place: Place, snapshots: list[int]) -> None:
+    assert connection.execute("SELECT count(*), sum(id) FROM t").fetchone() == (1000, 499_500)
+    connection.commit()
+    assert snapshot_ids(place) == snapshots
+    assert not orphans(place)
+    assert connection.execute("DELETE FROM t WHERE id = 1").rowcount == 1
+    connection.commit()
+
+
+@statements
+@pytest.mark.parametrize("autocommit", [False, True])
+def test_a_cancelled_statement(
+    connection: lakedbapi.Connection, sqlite_place: Place, statement: str, autocommit: bool
+) -> None:
+    connection.autocommit = autocommit
+    snapshots = snapshot_ids(sqlite_place)
+    cancelled = after(0.5, connection.interrupt)
+    with pytest.raises(lakedbapi.OperationalError, match="cancelled"):
+        run(connection, statement)
+    assert time.monotonic() - cancelled[0] < SOON
+    check_unharmed(connection, sqlite_place, snapshots)
+
+
+@statements
+def test_ctrl_c(connection: lakedbapi.Connection, sqlite_place: Place, statement: str) -> None:
+    snapshots = snapshot_ids(sqlite_place)
+    pressed = after(0.5, lambda: os.kill(os.getpid(), signal.SIGINT))
+    with pytest.raises(KeyboardInterrupt):
+        run(connection, statement)
+    assert time.monotonic() - pressed[0] < SOON
+    check_unharmed(connection, sqlite_place, snapshots)
+
+
+def test_a_cancelled_statement_leaves_those_before_it(connection: lakedbapi.Connection) -> None:
+    connection.execute("DELETE FROM t WHERE id < 10")
+    after(0.3, connection.interrupt)
+    with pytest.raises(lakedbapi.OperationalError, match="cancelled"):
+        run(connection, STATEMENTS["delete"])
+    connection.commit()
+    assert connection.execute("SELECT count(*) FROM t").fetchone() == (990,)
