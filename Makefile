@@ -13,7 +13,7 @@ SA_PYTHONS := LAKE_SA20_PYTHON=$(CURDIR)/.venv-sa20/bin/python LAKE_SA14_PYTHON=
 PEERS_PYTHON ?= $(CURDIR)/.venv-peers/bin/python
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help demo test check format compliance sqlalchemy peers oldest bench clean
+.PHONY: help demo test check format compliance consumers superset sqlalchemy peers oldest bench clean
 
 help: ## This list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -34,8 +34,8 @@ format: $(DEV) ## Let ruff format and mend the style
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-compliance: $(DEV) $(PEERS) $(SA20) $(SA14) ## Other people's suites, and DuckDB on the same lakes
-	LAKE_PEERS_PYTHON=$(PEERS_PYTHON) $(SA_PYTHONS) $(BIN)/python -m pytest -n $(JOBS) compliance
+compliance: $(DEV) $(PEERS) $(SA20) $(SA14) consumers ## Other people's suites, and DuckDB on the same lakes
+	LAKE_PEERS_PYTHON=$(PEERS_PYTHON) $(SA_PYTHONS) $(BIN)/python -m pytest -n $(JOBS) compliance --ignore compliance/consumers
 
 sqlalchemy: $(DEV) $(SA20) $(SA14) ## SQLAlchemy's own dialect suite on SQLAlchemy 2.1, 2.0 and 1.4
 	$(SA_PYTHONS) $(BIN)/python -m pytest -n $(JOBS) compliance/sqlalchemy
@@ -50,6 +50,22 @@ $(SA14): pyproject.toml compliance/sqlalchemy/sqlalchemy-1.4.txt
 	.venv-sa14/bin/python -m pip install --quiet --requirement compliance/sqlalchemy/sqlalchemy-1.4.txt --editable .
 	@touch $@
 
+consumers: .venv-consumers/.ready ## pandas, polars, Alembic, JupySQL, LangChain, dlt and more over a lake
+	.venv-consumers/bin/python -m pytest compliance/consumers
+
+.venv-consumers/.ready: pyproject.toml compliance/consumers/requirements.txt
+	$(PYTHON) -m venv .venv-consumers
+	.venv-consumers/bin/python -m pip install --quiet --requirement compliance/consumers/requirements.txt --editable .
+	@touch $@
+
+superset: .venv-superset/.ready ## Superset 6.1 over a lake, with a browser; needs Debian's chromium and chromium-driver
+	.venv-superset/bin/python compliance/superset/run.py --home $(CURDIR)/.venv-superset/home --images $(CURDIR)/.venv-superset/images
+
+.venv-superset/.ready: pyproject.toml compliance/superset/requirements.txt
+	$(PYTHON) -m venv .venv-superset
+	.venv-superset/bin/python -m pip install --quiet --requirement compliance/superset/requirements.txt --editable .
+	@touch $@
+
 peers: $(PEERS) ## The environment of the peers that the compliance tests and benchmarks run
 
 oldest: $(OLDEST) ## The tests on the oldest supported versions
@@ -59,7 +75,7 @@ bench: $(DEV) $(PEERS) ## Timings next to DuckDB's own ducklake extension
 	LAKE_PEERS_PYTHON=$(PEERS_PYTHON) $(BIN)/python benchmarks/rowlevel.py
 
 clean: ## Remove the environments and caches
-	rm -rf .venv .venv-peers .venv-oldest .venv-sa20 .venv-sa14 .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache build dist
+	rm -rf .venv .venv-peers .venv-oldest .venv-consumers .venv-superset .venv-sa20 .venv-sa14 .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache build dist
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(BIN)/python:

@@ -26,9 +26,10 @@ import lakedbapi
 
 URI = "ducklake+sqlite:///{path}/catalog.sqlite"
 SLOW = "SELECT count(*) FROM range(3000000) a, range(3000000) b WHERE a.range * b.range % 7 = 1"
-HISTORY = """SELECT now.region, before.total AS before, now.total AS now
-FROM (SELECT region, sum(amount) AS total FROM sales GROUP BY region) AS now
-JOIN (SELECT region, sum(amount) AS total FROM sales FOR VERSION AS OF {version} GROUP BY region) AS before USING (region)
+HISTORY = """SELECT region, sum(old.amount) AS before, sum(new.amount) AS now
+FROM sales FOR VERSION AS OF {version} AS old
+LEFT JOIN sales AS new USING (id, region)
+GROUP BY region
 ORDER BY region"""
 
 
@@ -74,7 +75,7 @@ class Steps:
         self.superset = superset
         self.lake = lake
         self.version = version
-        self.name = f"shop {time.time_ns()}"
+        self.name = "shop"
         self.database = self.dataset = self.chart = 0
 
     def run(self) -> None:
@@ -188,12 +189,14 @@ class Steps:
             ("SELECT * FROM nosuch", "TABLE_DOES_NOT_EXIST_ERROR"),
             ("SELECT nosuch FROM sales", "COLUMN_DOES_NOT_EXIST_ERROR"),
         ):
-            try:
-                self.rows(statement)
-            except RuntimeError as error:
-                assert kind in str(error), error
-            else:
-                raise AssertionError(f"{statement} did not fail")
+            assert kind in self._failure(statement)
+
+    def _failure(self, statement: str) -> str:
+        try:
+            self.rows(statement)
+        except RuntimeError as error:
+            return str(error)
+        raise AssertionError(f"{statement} did not fail")
 
     def a_file_is_uploaded(self) -> None:
         content = "id,city\n" + "".join(f"{n},c{n}\n" for n in range(2000))
@@ -264,7 +267,8 @@ class Steps:
         thread.join(30)
         assert not thread.is_alive()
         assert time.perf_counter() - start < 10
-        assert "stopped" in str(outcome[0]).lower(), outcome
+        # Superset notes the stop after the driver did it: either of them may tell first.
+        assert any(word in str(outcome[0]) for word in ("stopped", "cancelled")), outcome
         assert self.rows("SELECT 1 AS one") == [{"one": 1}]
 
 

@@ -39,7 +39,9 @@ class Superset:
         return self._answer(self._session.post(self.url + path, json=body, timeout=300))
 
     def upload(self, path: str, fields: dict[str, str], name: str, content: bytes) -> Any:
-        return self._answer(self._session.post(self.url + path, data=fields, files={"file": (name, content)}, timeout=120))
+        return self._answer(
+            self._session.post(self.url + path, data=fields, files={"file": (name, content)}, timeout=120)
+        )
 
     def sql(self, database: int, text: str, client_id: str | None = None, **more: Any) -> dict[str, Any]:
         """SQL Lab's answer."""
@@ -58,7 +60,9 @@ class Superset:
     @staticmethod
     def _answer(response: requests.Response) -> Any:
         if not response.ok:
-            raise RuntimeError(f"{response.request.method} {response.url}: {response.status_code} {response.text[:1500]}")
+            raise RuntimeError(
+                f"{response.request.method} {response.url}: {response.status_code} {response.text[:1500]}"
+            )
         return response.json()
 
 
