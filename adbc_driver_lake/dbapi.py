@@ -20,7 +20,7 @@ _SCHEMAS = pa.list_(pa.struct([("db_schema_name", pa.string()), ("db_schema_tabl
 _OBJECTS = pa.schema([("catalog_name", pa.string()), ("catalog_db_schemas", _SCHEMAS)])
 
 
-class Connection(lakedbapi.Connection, adbc_driver_manager.dbapi.Connection):  # type: ignore[misc]
+class Connection(lakedbapi.Connection, adbc_driver_manager.dbapi.Connection):  # type: ignore[misc,no-redef]
     """A `lakedbapi.Connection`: tools only ask whether it is one of the driver manager's too."""
 
     _closed = True  # what the driver manager would have to close
@@ -70,7 +70,9 @@ class Connection(lakedbapi.Connection, adbc_driver_manager.dbapi.Connection):  #
             raise adbc_driver_manager.ProgrammingError(str(error), status_code=status) from error
 
 
-def connect(uri: str | os.PathLike[str] = "lake://", **options: Any) -> Connection:
+def connect(  # type: ignore[no-redef]
+    uri: str | os.PathLike[str] = "lake://", **options: Any
+) -> Connection:
     """As `lakedbapi.connect()`."""
     return Connection(parse(uri, **options))
 

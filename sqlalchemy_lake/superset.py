@@ -131,7 +131,7 @@ class LakeEngineSpec(BaseEngineSpec):  # type: ignore[misc]
         (re.compile(r"^(usmallint|utinyint|tinyint)", re.I), types.Integer(), GenericDataType.NUMERIC),
     )
 
-    custom_errors = {  # noqa: RUF012
+    custom_errors: dict[Any, Any] = {  # noqa: RUF012
         re.compile(r'Referenced column "(?P<column_name>[^"]+)" not found'): (
             __('The lake has no column "%(column_name)s" here.'),
             SupersetErrorType.COLUMN_DOES_NOT_EXIST_ERROR,
