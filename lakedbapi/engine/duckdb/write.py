@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from lakedbapi.engine.base import Query, WriteOptions
 from lakedbapi.engine.duckdb import driver, output
+from lakedbapi.engine.duckdb.exact import as_stored, without_bounds
 from lakedbapi.engine.duckdb.parameters import bind
 from lakedbapi.engine.duckdb.partitioning import Key, only_identity, partition_keys, with_buckets
 from lakedbapi.engine.duckdb.resources import Resources
@@ -53,9 +54,7 @@ def _copy(
 ) -> tuple[WrittenFile, ...]:
     token = output.file_token(options.file_prefix)
     directory = output.prepare_directory(options.directory)
-    rows = _keyed(rows, keys, options)
-    if options.sort_by:
-        rows = f"SELECT * FROM ({rows}) ORDER BY {', '.join(options.sort_by)}"
+    rows = as_stored(_keyed(rows, keys, options), schema, options.sort_by)
     settings = [*_format(schema, options, row_ids), *_layout(keys, options, token)]
     execution.confine(directory)
     target = directory.rstrip("/") if _many_files(keys, options) else f"{directory}{token}.parquet"
@@ -66,7 +65,11 @@ def _copy(
         raise
     output.remove([str(record["filename"]) for record in records if not record["count"]], execution.filesystems)
     leaves = leaf_ids(schema)
-    return tuple(written_file(record, leaves, keys, options, row_ids) for record in records if record["count"])
+    return tuple(
+        without_bounds(written_file(record, leaves, keys, options, row_ids), schema)
+        for record in records
+        if record["count"]
+    )
 
 
 def _typed(

@@ -36,7 +36,7 @@ _INSTANT = re.compile(
     r"(?P<bc2> \(BC\))?\s*(?P<zone>Z|[+-]\d\d(?::?\d\d)?(?::?\d\d)?)?"
 )
 _CLOCK = re.compile(r"(?P<sign>-?)(?P<hour>\d+):(?P<minute>\d\d):(?P<second>\d\d)(?:\.(?P<fraction>\d{1,9}))?")
-_INTERVAL_PART = re.compile(r"(-?\d+) (year|month|mon|day)s?\s*")
+_INTERVAL_PART = re.compile(r"(-?\d+) (year|month|mon|day|microsecond)s?\s*")
 _HEX_ESCAPE = re.compile(rb"\\x([0-9A-Fa-f]{2})")
 
 
@@ -106,6 +106,8 @@ def _parse(array: pa.Array, type: Type) -> pa.Array:
     if isinstance(type, Scalar):
         if type.name in _TEXT:
             return array
+        if type.name == "int128":
+            return _int128([None if text is None else _or_none(int, text) for text in array.to_pylist()])
         if type.name in _PARSERS:
             parse = _PARSERS[type.name]
             return pa.array([None if text is None else _or_none(parse, text) for text in array.to_pylist()], target)
@@ -214,14 +216,17 @@ _micros = _clock_parser(1_000_000)
 
 
 def _parse_interval(text: str) -> pa.MonthDayNano:
-    """`1 year 2 months 3 days 04:05:06.789`; PostgreSQL shortens months to `mons`."""
-    amounts = {"year": 0, "mon": 0, "month": 0, "day": 0}
+    """`1 year 2 months 3 days 04:05:06.789`; PostgreSQL shortens months to `mons`.
+
+    DuckDB's UPDATE of inlined rows leaves `0 months 3 days 5 microseconds`.
+    """
+    amounts = {"year": 0, "mon": 0, "month": 0, "day": 0, "microsecond": 0}
     position = 0
     while match := _INTERVAL_PART.match(text, position):
         amounts[match[2]] += int(match[1])
         position = match.end()
     clock = text[position:]
-    nanos = _micros(clock) * 1000 if clock else 0
+    nanos = ((_micros(clock) if clock else 0) + amounts["microsecond"]) * 1000
     return pa.MonthDayNano([amounts["year"] * 12 + amounts["mon"] + amounts["month"], amounts["day"], nanos])
 
 
@@ -236,8 +241,16 @@ _PARSERS: dict[str, Callable[[str], Any]] = {
     "interval": _parse_interval,
     "blob": parse_blob,
     "geometry": parse_blob,
-    "int128": lambda text: PyDecimal(int(text)),
 }
+
+
+def _int128(values: Sequence[int | None]) -> pa.Array:
+    """By its bytes: Arrow takes no decimals of 39 digits, which the largest of these numbers have."""
+    known = [value is not None and -(1 << 127) <= value < 1 << 127 for value in values]
+    numbers = (int(value or 0) if is_known else 0 for value, is_known in zip(values, known, strict=True))
+    data = pa.py_buffer(b"".join(number.to_bytes(16, "little", signed=True) for number in numbers))
+    validity = pa.py_buffer(np.packbits(np.array(known, np.bool_), bitorder="little").tobytes())
+    return pa.Array.from_buffers(pa.decimal128(38, 0), len(known), [validity, data])
 
 
 def typed_array(values: Sequence[Any], type: Type) -> pa.Array:
@@ -300,6 +313,8 @@ def scalar_array(values: Sequence[Any], type: Type) -> pa.Array:
         return pa.array([None if value is None else bool(value) for value in values], target)
     if pa.types.is_string(target):
         return parse_stored([None if value is None else str(value) for value in values], type, "a stored value")
+    if type == Scalar("int128"):
+        return _int128([None if value is None else int(value) for value in values])
     if pa.types.is_decimal(target):
         return pc.cast(pa.array([None if value is None else str(value) for value in values], pa.string()), target)
     return pa.array(values, target)

@@ -26,6 +26,7 @@ INFINITE = 2**63 - 1
         ("int8", ["-128", "127", "128", "x"], [-128, 127, None, None]),
         ("uint64", ["18446744073709551615", "-1"], [2**64 - 1, None]),
         ("int128", ["-5", "1.5"], [-5, None]),
+        ("int128", [f"{2**127}", f"{-(2**127) - 1}", ""], [None, None, None]),
         ("float64", ["1e+300", "-inf", "x"], [1e300, float("-inf"), None]),
         ("date", ["2020-02-29", "2020-13-01", "0001-01-01"], [date(2020, 2, 29), None, date(1, 1, 1)]),
         ("timestamp", ["2020-01-01 00:00:00.5", "x"], [datetime(2020, 1, 1, 0, 0, 0, 500000), None]),
@@ -75,11 +76,25 @@ def test_decimals_get_the_scale_of_the_type() -> None:
         ("1 year 2 mons -3 days", 14, -3, 0),
         ("-00:00:01", 0, 0, -1_000_000_000),
         ("00:00:00", 0, 0, 0),
+        ("-14 months 3 days 5 microseconds", -14, 3, 5_000),
     ],
 )
 def test_intervals_keep_their_parts(text: str, months: int, days: int, nanoseconds: int) -> None:
     (value,) = parse_text([text], Scalar("interval")).to_pylist()
     assert tuple(value) == (months, days, nanoseconds)
+
+
+def test_whole_numbers_of_39_digits_are_read() -> None:
+    numbers = [2**127 - 1, -(2**127), 10**38, None, 7]
+    texts = [None if number is None else str(number) for number in numbers]
+    for array in (parse_text(texts, Scalar("int128")), typed_array(numbers, Scalar("int128"))):
+        data = array.buffers()[1].to_pybytes()
+        found = [int.from_bytes(data[i : i + 16], "little", signed=True) for i in range(0, len(data), 16)]
+        assert [
+            number if valid else None for number, valid in zip(found, array.is_valid().to_pylist(), strict=True)
+        ] == numbers
+    (row,) = parse_text([f"[{2**127 - 1}, NULL]"], List(Field("element", Scalar("int128"))))
+    assert row.is_valid
 
 
 def test_a_stored_value_that_cannot_be_read_is_an_error() -> None:
