@@ -11,7 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from lakedbapi import ddl, dml, formats, query, sql
+from lakedbapi import ddl, dml, formats, maintenance, query, sql
 from lakedbapi.context import Context, Counted
 from lakedbapi.engine.base import Engine, Result, TableResult
 from lakedbapi.engine.duckdb import DuckDBEngine
@@ -348,7 +348,16 @@ class Session:
         if procedure is not None:
             procedure(_writable(context), statement)
             return Outcome()
+        maintained = maintenance.call(context, statement)
+        if maintained is not None:
+            self._look_again()
+            return Outcome(result=maintained)
         return self._select(query.call_as_select(statement), context)
+
+    def _look_again(self) -> None:
+        """Pin a new snapshot at the next statement, unless an explicit transaction keeps the old one."""
+        if not self.in_transaction:
+            self._transaction = None
 
     def _control(self, statement: st.Statement) -> Outcome:
         match statement:

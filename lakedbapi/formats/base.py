@@ -9,13 +9,18 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from lakedbapi.errors import NotSupportedError
 from lakedbapi.model.catalog import AsOf, SchemaInfo, SnapshotInfo, TableInfo, ViewInfo
 from lakedbapi.model.changes import Changes
 from lakedbapi.model.scan import ColumnBounds, FileGroup, PartitionColumn, RowGroup, Scan
 from lakedbapi.storage.filesystem import Storage
+
+if TYPE_CHECKING:
+    from lakedbapi.formats.maintenance import Maintenance
 
 
 @dataclass(frozen=True)
@@ -39,6 +44,8 @@ class Capabilities:
     travel_by_ref: bool = False
     change_feed: bool = False
     partition_transforms: frozenset[str] = frozenset()
+    maintenance: bool = False
+    """Tables can be compacted, snapshots expired, files cleaned up: `Catalog.maintenance`."""
 
 
 @dataclass(frozen=True)
@@ -165,6 +172,13 @@ class Catalog(ABC):
     @abstractmethod
     def data_roots(self) -> Sequence[str]:
         """Directories (full paths or URLs, ending in `/`) that an engine needs to read and write."""
+
+    @property
+    def maintenance(self) -> Maintenance:
+        """How the catalog's tables are compacted and cleaned up, where `capabilities` say that they can be."""
+        raise NotSupportedError(
+            f"tables of format {self.format!r} have no maintenance here: use the tools of their writer"
+        )
 
     def close(self) -> None:
         """Release connections; the catalog can be used again and reconnects."""

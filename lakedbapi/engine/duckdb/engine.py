@@ -65,13 +65,20 @@ class DuckDBEngine(Engine):
             result.close()
 
     def write(
-        self, source: Query | pa.Table, schema: Schema, options: WriteOptions, *, row_ids: bool = False
+        self,
+        source: Query | pa.Table,
+        schema: Schema,
+        options: WriteOptions,
+        *,
+        row_ids: bool = False,
+        row_snapshots: bool = False,
     ) -> tuple[WrittenFile, ...]:
         relations: Mapping[RelationName, Relation] = source.relations if isinstance(source, Query) else {}
         search_path = source.search_path if isinstance(source, Query) else ("memory", "main")
         execution = self._open(relations, search_path)
         try:
-            return write.write(execution, source, schema, options, row_ids=row_ids)
+            embedded = write.embedded_columns(row_ids, row_snapshots)
+            return write.write(execution, source, schema, options, embedded)
         finally:
             execution.close()
 

@@ -16,7 +16,7 @@ from lakedbapi.engine.duckdb.resources import Resources
 from lakedbapi.engine.duckdb.statistics import leaf_ids, written_file
 from lakedbapi.engine.duckdb.values import from_arrow
 from lakedbapi.model.changes import WrittenFile
-from lakedbapi.model.scan import ROW_ID_FIELD
+from lakedbapi.model.scan import ROW_ID_FIELD, ROW_SNAPSHOT_FIELD
 from lakedbapi.model.sql_types import quote_identifier, quote_literal, sql_type
 from lakedbapi.model.types import Field, List, Map, Schema, Struct, Type
 
@@ -24,23 +24,32 @@ if TYPE_CHECKING:
     from lakedbapi.engine.duckdb.engine import Execution
 
 ROW_ID_COLUMN = "_ducklake_internal_row_id"
+ROW_SNAPSHOT_COLUMN = "_ducklake_internal_snapshot_id"
+
+Embedded = Mapping[str, int]
+"""Field ids of the BIGINT columns that a file has behind its table's, by name."""
+
+
+def embedded_columns(row_ids: bool, row_snapshots: bool) -> Embedded:
+    columns = {ROW_ID_COLUMN: ROW_ID_FIELD} if row_ids else {}
+    return {**columns, ROW_SNAPSHOT_COLUMN: ROW_SNAPSHOT_FIELD} if row_snapshots else columns
 
 
 def write(
-    execution: Execution, source: Query | pa.Table, schema: Schema, options: WriteOptions, *, row_ids: bool
+    execution: Execution, source: Query | pa.Table, schema: Schema, options: WriteOptions, embedded: Embedded
 ) -> tuple[WrittenFile, ...]:
     """See `Engine.write`. The files of a call have its token in their names, so that a failure can remove them."""
     if isinstance(source, pa.Table) and source.num_rows == 0:
         return ()
     execution.prepare()
     keys = partition_keys(options.partitioning, schema)
-    rows, parameters = _typed(execution, source, schema, row_ids)
+    rows, parameters = _typed(execution, source, schema, embedded)
     if any(key.buckets is not None for key in keys):
         with execution.sibling() as copier:
             reader = with_buckets(execution.start(rows, parameters), keys, schema)
             table = Resources(copier.cursor).register(reader)
-            return _copy(copier, f"SELECT * FROM {table}", {}, keys, schema, options, row_ids)
-    return _copy(execution, rows, parameters, keys, schema, options, row_ids)
+            return _copy(copier, f"SELECT * FROM {table}", {}, keys, schema, options, embedded)
+    return _copy(execution, rows, parameters, keys, schema, options, embedded)
 
 
 def _copy(
@@ -50,12 +59,12 @@ def _copy(
     keys: Sequence[Key],
     schema: Schema,
     options: WriteOptions,
-    row_ids: bool,
+    embedded: Embedded,
 ) -> tuple[WrittenFile, ...]:
     token = output.file_token(options.file_prefix)
     directory = output.prepare_directory(options.directory)
     rows = as_stored(_keyed(rows, keys, options), schema, options.sort_by)
-    settings = [*_format(schema, options, row_ids), *_layout(keys, options, token)]
+    settings = [*_format(schema, options, embedded), *_layout(keys, options, token)]
     execution.confine(directory)
     target = directory.rstrip("/") if _many_files(keys, options) else f"{directory}{token}.parquet"
     try:
@@ -66,27 +75,25 @@ def _copy(
     output.remove([str(record["filename"]) for record in records if not record["count"]], execution.filesystems)
     leaves = leaf_ids(schema)
     return tuple(
-        without_bounds(written_file(record, leaves, keys, options, row_ids), schema)
+        without_bounds(written_file(record, leaves, keys, options, ROW_ID_COLUMN in embedded), schema)
         for record in records
         if record["count"]
     )
 
 
 def _typed(
-    execution: Execution, source: Query | pa.Table, schema: Schema, row_ids: bool
+    execution: Execution, source: Query | pa.Table, schema: Schema, embedded: Embedded
 ) -> tuple[str, dict[str, object]]:
     """SELECT of the columns as they are to be stored, and its parameters."""
-    names = [f"_lake_c{i}" for i in range(len(schema.fields) + row_ids)]
+    names = [f"_lake_c{i}" for i in range(len(schema.fields) + len(embedded))]
     if isinstance(source, Query):
         inner, parameters = f"({source.sql.rstrip().rstrip(';')}\n)", bind(source.sql, source.parameters)
         columns = [f"CAST({name} AS {sql_type(f.type)})" for name, f in zip(names, schema.fields, strict=False)]
     else:
         inner, parameters = Resources(execution.cursor).register(source), {}
         columns = [from_arrow(name, f.type) for name, f in zip(names, schema.fields, strict=False)]
-    targets = [quote_identifier(f.name) for f in schema.fields]
-    if row_ids:
-        columns.append(f"CAST({names[-1]} AS BIGINT)")
-        targets.append(ROW_ID_COLUMN)
+    columns += [f"CAST({name} AS BIGINT)" for name in names[len(schema.fields) :]]
+    targets = [*(quote_identifier(f.name) for f in schema.fields), *embedded]
     selected = ", ".join(f"{column} AS {target}" for column, target in zip(columns, targets, strict=True))
     return f"SELECT {selected} FROM {inner} AS _lake_rows({', '.join(names)})", parameters
 
@@ -124,10 +131,9 @@ def _layout(keys: Sequence[Key], options: WriteOptions, token: str) -> list[str]
     return layout
 
 
-def _format(schema: Schema, options: WriteOptions, row_ids: bool) -> list[str]:
+def _format(schema: Schema, options: WriteOptions, embedded: Embedded) -> list[str]:
     ids = [f"{quote_identifier(f.name)}: {_field_ids(f)}" for f in schema.fields]
-    if row_ids:
-        ids.append(f"{ROW_ID_COLUMN}: {ROW_ID_FIELD}")
+    ids += [f"{name}: {field_id}" for name, field_id in embedded.items()]
     result = ["FORMAT parquet", "RETURN_STATS", f"FIELD_IDS {{{', '.join(ids)}}}"]
     result.append(f"COMPRESSION {quote_literal(options.compression)}")
     if options.compression_level is not None:

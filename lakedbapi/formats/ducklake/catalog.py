@@ -28,6 +28,7 @@ from lakedbapi.formats.ducklake.files import foreign_directories
 from lakedbapi.formats.ducklake.history import read_history
 from lakedbapi.formats.ducklake.ids import uuid7
 from lakedbapi.formats.ducklake.inlined import InlinedTable, can_inline
+from lakedbapi.formats.ducklake.maintenance import DuckLakeMaintenance
 from lakedbapi.formats.ducklake.metadata import Tables
 from lakedbapi.formats.ducklake.objects import Objects, load_objects
 from lakedbapi.formats.ducklake.options import FACTS, Options
@@ -50,6 +51,7 @@ CAPABILITIES = Capabilities(
     row_ids=True,
     identity_columns=True,
     change_feed=True,
+    maintenance=True,
     partition_transforms=frozenset({"identity", "year", "month", "day", "hour", "bucket"}),
 )
 _KEPT = 16
@@ -78,6 +80,8 @@ class DuckLakeCatalog(Catalog):
         self._lock = threading.RLock()
         self._latest: DuckLakeSnapshot | None = None
         self._past: OrderedDict[int, DuckLakeSnapshot] = OrderedDict()
+        self._past_at = -1
+        """The newest snapshot when those of `_past` were read: a later one may have moved their rows."""
         self._objects: OrderedDict[int, Objects] = OrderedDict()
         self._numbered: dict[int, int] = {}
         self._uuids: dict[int, str] = {}
@@ -108,33 +112,20 @@ class DuckLakeCatalog(Catalog):
             return self._read_snapshot(connection, _newest(self.backend.tables))
 
     def as_of(self, point: AsOf) -> DuckLakeSnapshot:
-        snapshot = self.backend.tables.snapshot
-        if point.version is not None:
-            with self.backend.read() as connection:
-                found = self._read_snapshot(
-                    connection, _snapshots(self.backend.tables).where(snapshot.c.snapshot_id == point.version)
-                )
-                if found is None:
-                    raise ProgrammingError(f"No snapshot found at version {point.version}: {self._kept(connection)}")
-        elif point.timestamp is not None:
-            with self.backend.read() as connection:
-                id = self._id_at(connection, point.timestamp)
-                found = (
-                    None
-                    if id is None
-                    else self._read_snapshot(
-                        connection, _snapshots(self.backend.tables).where(snapshot.c.snapshot_id == id)
-                    )
-                )
-                if found is None:
-                    raise ProgrammingError(
-                        f"No snapshot found at timestamp {point.timestamp}: {self._kept(connection)}"
-                    )
-        else:
+        if point.ref is not None:
             raise NotSupportedError(
                 f"ducklake has no branches or tags such as {point.ref!r}; use a version or a timestamp"
             )
-        return self._remember(found)
+        snapshot = self.backend.tables.snapshot.c
+        with self.backend.read() as connection:
+            id = point.version if point.timestamp is None else self._id_at(connection, point.timestamp)
+            query = _snapshots(self.backend.tables).where(snapshot.snapshot_id == id)
+            found = None if id is None else self._read_snapshot(connection, query)
+            if found is None:
+                where = f"version {id}" if point.timestamp is None else f"timestamp {point.timestamp}"
+                raise ProgrammingError(f"No snapshot found at {where}: {self._kept(connection)}")
+            newest = connection.execute(select(func.max(snapshot.snapshot_id))).scalar()
+        return self._remember(found, newest)
 
     def _kept(self, connection: Connection) -> str:
         snapshot = self.backend.tables.snapshot.c
@@ -166,15 +157,24 @@ class DuckLakeCatalog(Catalog):
         id, time, schema_version, next_file_id = rows[0][:4]
         return DuckLakeSnapshot(self, id, time, schema_version, next_file_id, options)
 
-    def _remember(self, found: DuckLakeSnapshot) -> DuckLakeSnapshot:
+    def _remember(self, found: DuckLakeSnapshot, newest: int | None) -> DuckLakeSnapshot:
         """`found`, or the same snapshot with what it has already loaded."""
         with self._lock:
-            for known in (self._latest, self._past.get(found.id)):
+            if self._past_at != newest:
+                self._past.clear()
+            self._past_at = -1 if newest is None else newest
+            for known in (self._latest if found.id == newest else None, self._past.get(found.id)):
                 if known is not None and (known.id, known.time, known.options) == (found.id, found.time, found.options):
                     return known
             self._past[found.id] = found
             _shorten(self._past)
         return found
+
+    def forget(self) -> None:
+        """Read everything anew: catalog rows that were read before are gone."""
+        with self._lock:
+            self._latest = None
+            self._forget()
 
     def _forget(self) -> None:
         self._past.clear()
@@ -284,6 +284,10 @@ class DuckLakeCatalog(Catalog):
     def data_roots(self) -> Sequence[str]:
         with self.backend.read() as connection:
             return [self.data_path, *sorted(foreign_directories(connection, self.backend.tables, self.data_path))]
+
+    @property
+    def maintenance(self) -> DuckLakeMaintenance:
+        return DuckLakeMaintenance(self)
 
     def close(self) -> None:
         self.backend.dispose()

@@ -20,8 +20,11 @@ ALTERED_TABLE = "altered_table"
 ALTERED_VIEW = "altered_view"
 INLINED_INSERT = "inlined_insert"
 INLINED_DELETE = "inlined_delete"
+FLUSHED = "inline_flush"
+MERGED = "merge_adjacent"
+REWRITTEN = "rewrite_delete"
 
-_COMPACTIONS = ("merge_adjacent", "rewrite_delete", "compacted_table")
+_COMPACTIONS = (MERGED, REWRITTEN, "compacted_table")
 _ORDER = (
     DROPPED_SCHEMA,
     DROPPED_TABLE,
@@ -35,6 +38,9 @@ _ORDER = (
     ALTERED_VIEW,
     INLINED_INSERT,
     INLINED_DELETE,
+    FLUSHED,
+    MERGED,
+    REWRITTEN,
 )
 
 _ENTRY = re.compile(r'\s*(?P<word>[^:,]+):(?P<object>(?:"(?:[^"]|"")*"|[^,"])*)(?:,|$)')

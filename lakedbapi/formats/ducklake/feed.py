@@ -72,9 +72,10 @@ class _Feed:
     def changes(self) -> list[ChangeScan]:
         deleted = self._deleted_by_snapshot
         inserted = {number: self._not_inserted(number) for number in self._inserting}
+        new_rows = self._inserted_rows()
         for snapshot, files in deleted.items():
-            self._leave_out_copies(snapshot, files, inserted)
-        scans = [ChangeScan("insert", None, self._scan(inserted, self._inserted_rows()))]
+            new_rows = self._leave_out_copies(snapshot, files, inserted, new_rows)
+        scans = [ChangeScan("insert", None, self._scan(inserted, new_rows))]
         rows = self._ended_rows()
         for snapshot in sorted(deleted.keys() | rows.keys()):
             kept = {
@@ -145,24 +146,50 @@ class _Feed:
         return found
 
     def _leave_out_copies(
-        self, snapshot: int, deleted: dict[int, Positions], inserted: dict[int, DeleteVector]
-    ) -> None:
-        """Take rows that copy-on-write moved from an ended file to a new one out of both sides."""
+        self,
+        snapshot: int,
+        deleted: dict[int, Positions],
+        inserted: dict[int, DeleteVector],
+        rows: list[RowGroup],
+    ) -> list[RowGroup]:
+        """Take rows that copy-on-write moved from an ended file to a new place out of both sides.
+
+        They may lie in a file of their own, in a merged one, or in the catalog. Returns `rows` without them.
+        """
         old = [number for number in deleted if self._ends[number] == snapshot]
-        new = [number for number in inserted if self._begins[number] == snapshot and not self._is_partial[number]]
-        if not old or not new:
-            return
-        new_rows = [_all_but(inserted[number].to_numpy(), int(self._counts[number])).to_numpy() for number in new]
+        if not old:
+            return rows
+        new = {number: self._inserted_at(snapshot, number, inserted[number]) for number in inserted}
+        new = {number: positions for number, positions in new.items() if len(positions)}
+        current = [_filtered(group, pc.equal(group.snapshots, snapshot)) for group in rows]
+        if not new and not any(group.rows.num_rows for group in current):
+            return rows
         gone, come = unchanged_rows(
             self._catalog.storage,
             self._table.schema,
             [self._file_rows(number, deleted[number]) for number in old],
-            [self._file_rows(number, rows) for number, rows in zip(new, new_rows, strict=True)],
+            [*(self._file_rows(number, positions) for number, positions in new.items()), *current],
         )
         for number, positions in zip(old, gone, strict=True):
             deleted[number] = np.setdiff1d(deleted[number], positions, assume_unique=True)
-        for number, positions in zip(new, come, strict=True):
+        for number, positions in zip(new, come, strict=False):
             inserted[number] = inserted[number] | DeleteVector.of(positions)
+        others = [_filtered(group, pc.not_equal(group.snapshots, snapshot)) for group in rows]
+        rest = [
+            _filtered(group, pa.array(~DeleteVector.of(positions).mask(group.rows.num_rows)))
+            for group, positions in zip(current, come[len(new) :], strict=True)
+        ]
+        return [group for group in (*others, *rest) if group.rows.num_rows]
+
+    def _inserted_at(self, snapshot: int, number: int, left_out: DeleteVector) -> Positions:
+        """The rows of a file that the snapshot inserted. A merged file has those of several."""
+        count = int(self._counts[number])
+        if self._is_partial[number]:
+            rows = np.flatnonzero(self._row_snapshots(number) == snapshot)
+            return np.setdiff1d(rows, left_out.to_numpy(), assume_unique=True)
+        if self._begins[number] != snapshot:
+            return np.empty(0, np.int64)
+        return _all_but(left_out.to_numpy(), count).to_numpy()
 
     def _file_rows(self, number: int, positions: Positions) -> FileRows:
         file = self._history.files.slice(number, 1)

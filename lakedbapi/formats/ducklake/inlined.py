@@ -36,6 +36,8 @@ class InlinedTable:
     row_id: str
     begin: str
     end: str
+    defined_at: int
+    """The snapshot that gave the lake's table these columns."""
 
 
 def inlined_tables(
@@ -60,7 +62,7 @@ def _describe(connection: Connection, backend: Backend, table_id: int, name: str
     table = Table(name, MetaData(schema=backend.tables.schema_name), *(Column(column) for column in columns))
     snapshot = _definition_snapshot(connection, backend.tables, table_id, schema_version)
     schema = load_schema(connection, backend.tables, table_id, snapshot)
-    return InlinedTable(table, schema, columns[0], columns[1], columns[2])
+    return InlinedTable(table, schema, columns[0], columns[1], columns[2], snapshot)
 
 
 def _definition_snapshot(connection: Connection, tables: Tables, table_id: int, schema_version: int) -> int:

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from lakedbapi.formats.ducklake.values import default_array
 from lakedbapi.model.arrow import arrow_type
-from lakedbapi.model.scan import ROW_ID_FIELD
+from lakedbapi.model.scan import ROW_ID_FIELD, RowGroup
 from lakedbapi.model.types import Field, Schema
 from lakedbapi.storage.filesystem import Storage
 from lakedbapi.storage.parquet import read_fields
@@ -30,15 +30,19 @@ class FileRows:
 
 
 def unchanged_rows(
-    storage: Storage, schema: Schema, old: Sequence[FileRows], new: Sequence[FileRows]
+    storage: Storage, schema: Schema, old: Sequence[FileRows], new: Sequence[FileRows | RowGroup]
 ) -> tuple[list[Positions], list[Positions]]:
-    """The positions of rows that are in `old` and in `new` with one row id and equal values, for each file of both.
+    """The positions of rows that are in `old` and in `new` with one row id and equal values, for each file or group.
 
-    Only the columns of `schema` count. Only files with embedded row ids can have copied rows.
+    Only the columns of `schema`, which groups have in order, count. Only files with embedded row ids can have copied
+    rows.
     """
-    copies = [_read(storage, rows, schema, embedded_only=True) for rows in new]
+    copies = [
+        _in_memory(rows, schema) if isinstance(rows, RowGroup) else _read(storage, rows, schema, embedded_only=True)
+        for rows in new
+    ]
     if not any(len(contents.ids) for contents in copies):
-        return [rows.positions[:0] for rows in old], [rows.positions[:0] for rows in new]
+        return [rows.positions[:0] for rows in old], [contents.positions[:0] for contents in copies]
     originals = [_read(storage, rows, schema) for rows in old]
     old_ids, new_ids = (np.concatenate([contents.ids for contents in side]) for side in (originals, copies))
     _, first, second = np.intersect1d(old_ids, new_ids, return_indices=True)
@@ -71,6 +75,13 @@ def _read(storage: Storage, rows: FileRows, schema: Schema, *, embedded_only: bo
     }
     row_ids = rows.positions + (rows.row_id_start or 0) if ids is None else ids.take(chosen).to_numpy()
     return _Contents(rows.positions, row_ids, columns)
+
+
+def _in_memory(group: RowGroup, schema: Schema) -> _Contents:
+    assert group.row_ids is not None
+    positions = np.arange(group.rows.num_rows)
+    columns = {field.id: _typed(column, field) for field, column in zip(schema.fields, group.rows.columns, strict=True)}
+    return _Contents(positions, np.asarray(group.row_ids), columns)
 
 
 def _typed(column: pa.ChunkedArray, field: Field) -> pa.ChunkedArray:

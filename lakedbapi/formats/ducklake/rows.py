@@ -15,8 +15,8 @@ from lakedbapi.errors import ConflictError
 from lakedbapi.formats.base import Snapshot
 from lakedbapi.formats.ducklake import changes_made, inline
 from lakedbapi.formats.ducklake.attempt import Attempt
+from lakedbapi.formats.ducklake.file_entries import add_data_file, add_delete_file, schedule
 from lakedbapi.formats.ducklake.live_deletes import DeleteFiles, LiveDeleteFile, LiveDeletes, chunks
-from lakedbapi.formats.ducklake.paths import relative_to
 from lakedbapi.formats.ducklake.stats import ColumnStats, row_stats, widen
 from lakedbapi.model.catalog import TableInfo
 from lakedbapi.model.changes import FileStats, RowChanges, StagedFile
@@ -105,46 +105,7 @@ class RowWriter:
 
     def _data_file(self, staged: StagedFile, row_id_start: int | None) -> None:
         attempt, file = self._attempt, staged.file
-        file_id = attempt.ids.file_id()
-        path, is_relative = relative_to(self._target.directory, file.path)
-        partition_id = file.partition_id
-        if partition_id is not None:
-            partition_id = attempt.partition_ids.get(partition_id, partition_id)
-        attempt.add(
-            self._tables.data_file,
-            data_file_id=file_id,
-            table_id=self._table.id,
-            begin_snapshot=attempt.snapshot_id,
-            path=path,
-            path_is_relative=is_relative,
-            file_format="parquet",
-            record_count=file.record_count,
-            file_size_bytes=file.file_size_bytes,
-            footer_size=file.footer_size,
-            row_id_start=row_id_start,
-            partition_id=partition_id,
-        )
-        for index, value in enumerate(file.partition_values if partition_id is not None else ()):
-            attempt.add(
-                self._tables.file_partition_value,
-                data_file_id=file_id,
-                table_id=self._table.id,
-                partition_key_index=index,
-                partition_value=value,
-            )
-        for field_id, stats in sorted(file.stats.items()):
-            attempt.add(
-                self._tables.file_column_stats,
-                data_file_id=file_id,
-                table_id=self._table.id,
-                column_id=field_id,
-                column_size_bytes=stats.size_bytes,
-                value_count=stats.value_count,
-                null_count=stats.null_count,
-                min_value=stats.lower,
-                max_value=stats.upper,
-                contains_nan=stats.has_nan,
-            )
+        file_id = add_data_file(attempt, self._table.id, self._target.directory, file, row_id_start=row_id_start)
         self._added_stats.append(file.stats)
         attempt.made.add(changes_made.INSERTED, self._table.id)
         if staged.deletes:
@@ -223,32 +184,10 @@ class RowWriter:
         """Add the delete file of a data file; it takes over what the `old` one has, which goes."""
         attempt, deletes = self._attempt, self._tables.delete_file
         written = self._delete_files.write(self._target.directory, data_file, old, positions, attempt.snapshot_id)
-        attempt.used_files.add(written.path)
         if old is not None:
             attempt.connection.execute(delete(deletes).where(deletes.c.delete_file_id == old.id))
-            path, is_relative = relative_to(self._target.catalog.data_path, old.path)
-            attempt.add(
-                self._tables.files_scheduled_for_deletion,
-                data_file_id=old.id,
-                path=path,
-                path_is_relative=is_relative,
-                schedule_start=attempt.time,
-            )
-        path, is_relative = relative_to(self._target.directory, written.path)
-        attempt.add(
-            deletes,
-            delete_file_id=attempt.ids.file_id(),
-            table_id=self._table.id,
-            begin_snapshot=written.begin_snapshot,
-            data_file_id=file_id,
-            path=path,
-            path_is_relative=is_relative,
-            format="parquet",
-            delete_count=written.delete_count,
-            file_size_bytes=written.file_size_bytes,
-            footer_size=written.footer_size,
-            partial_max=written.partial_max,
-        )
+            schedule(attempt, self._target.catalog.data_path, old.id, old.path)
+        add_delete_file(attempt, self._table.id, self._target.directory, file_id, written)
         attempt.made.add(changes_made.DELETED, self._table.id)
 
     def _end_inlined_rows(self) -> None:

@@ -49,7 +49,7 @@ class DuckLakeSnapshot(Snapshot):
     """Loads each table's parts when they are first asked for, each in one short catalog transaction, and keeps them.
 
     Loads at different times fit together: what a snapshot sees never changes, except that compaction replaces files by
-    others with the same rows.
+    others with the same rows. A flush moves rows from the catalog to files, so these two are loaded together.
     """
 
     def __init__(
@@ -64,7 +64,7 @@ class DuckLakeSnapshot(Snapshot):
         self.id = id
         self.time = time
         self.schema_version = schema_version
-        self._next_file_id = next_file_id
+        self.next_file_id = next_file_id
         self.options = options
         self._catalog = catalog
         self._files: dict[int, TableFiles] = {}
@@ -185,12 +185,24 @@ class DuckLakeSnapshot(Snapshot):
     def row_groups(self, table: TableInfo) -> Sequence[RowGroup]:
         key = table.id, table.schema
         if key not in self._row_groups:
-            backend = self._catalog.backend
+            self._table_files(table)
+        if key not in self._row_groups:
             with self.reading() as connection:
-                inlined = inlined_tables(connection, backend, table.id, self._catalog.inlined_tables)
-                groups = [read_row_group(connection, backend, source, table, self.id) for source in inlined]
-            self._row_groups[key] = [group for group in groups if group is not None]
+                groups = self._read_row_groups(connection, table)
+            known = next(groups for (id, _), groups in self._row_groups.items() if id == table.id)
+            if _row_count(groups) != _row_count(known):
+                raise ConflictError(
+                    f"table {table.name}: its rows in the catalog were moved to files while snapshot {self.id} was "
+                    "read; start a new transaction"
+                )
+            self._row_groups[key] = groups
         return self._row_groups[key]
+
+    def _read_row_groups(self, connection: Connection, table: TableInfo) -> Sequence[RowGroup]:
+        backend = self._catalog.backend
+        inlined = inlined_tables(connection, backend, table.id, self._catalog.inlined_tables)
+        groups = [read_row_group(connection, backend, source, table, self.id) for source in inlined]
+        return [group for group in groups if group is not None]
 
     def delete_files(self, table: TableInfo) -> pa.Table:
         files = self.files(table)
@@ -207,6 +219,7 @@ class DuckLakeSnapshot(Snapshot):
             with self.reading() as connection:
                 known = self._catalog.file_rows.get(table.id)
                 loaded, rows = load_files(connection, backend, table, self.id, known)
+                self._row_groups[table.id, table.schema] = self._read_row_groups(connection, table)
             if known is None or known.snapshot < self.id:
                 self._catalog.file_rows[table.id] = rows
             found = self._files[table.id] = self._with_deleted_counts(table, loaded)
@@ -220,7 +233,7 @@ class DuckLakeSnapshot(Snapshot):
         has_deletes = files.column("delete_path").is_valid().to_numpy()
         later_rows = _above(files, "partial_max", self.id)
         # Delete files that replaced those of this snapshot list later deletes, too; older ones cannot.
-        later_deletes = _above(files, "delete_file_id", self._next_file_id - 1)
+        later_deletes = _above(files, "delete_file_id", self.next_file_id - 1)
         inexact = np.flatnonzero(later_rows | later_deletes | (has_deletes & (inlined > 0)))
         if len(inexact):
             self._files[table.id] = loaded
@@ -242,6 +255,10 @@ class DuckLakeSnapshot(Snapshot):
                 vector |= self._catalog.delete_reader.later_rows(file, self.id)
             self._vectors[id] = vector
         return vector
+
+
+def _row_count(groups: Sequence[RowGroup]) -> int:
+    return sum(group.rows.num_rows for group in groups)
 
 
 def _rows(files: pa.Table, numbers: npt.NDArray[np.int64]) -> list[dict[str, object]]:

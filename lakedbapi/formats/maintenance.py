@@ -1,0 +1,131 @@
+"""The contract of maintenance: what a format must provide so that its tables can be compacted and cleaned up.
+
+Maintenance changes how rows are stored, never which rows a snapshot has.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lakedbapi.formats.base import CommitResult, Snapshot
+from lakedbapi.model.catalog import SnapshotInfo, TableInfo
+from lakedbapi.model.changes import WrittenFile
+
+MERGE = "merge"
+"""Small files without deletes become few: the new ones serve every snapshot that the old ones served, if the format
+can do that."""
+REWRITE = "rewrite"
+"""Files with deleted rows become files without; older snapshots keep the old ones."""
+
+
+@dataclass(frozen=True)
+class CompactionGroup:
+    """Data files whose rows may lie together in one: all of one partition.
+
+    `table` has the columns that the new file is to be written with. A row's snapshot in it is the one that is embedded
+    in its old file, but not less than the old file's own.
+    """
+
+    table: TableInfo
+    files: pa.Table
+    partition_id: int | None = None
+    partition_values: tuple[str | None, ...] = ()
+
+
+@dataclass(frozen=True)
+class Compacted:
+    """The files that take over the live rows of `group`: row ids embedded, for `MERGE` also each row's snapshot."""
+
+    group: CompactionGroup
+    written: tuple[WrittenFile, ...]
+
+
+@dataclass(frozen=True)
+class StoredRows:
+    """Rows of a table that lie in the catalog, in every version.
+
+    `table` has the columns that they were stored with, which `rows` has by name. `row_ids`, `begins` and `ends` are
+    int64: the snapshots that added and deleted each (NULL = live).
+    """
+
+    key: str
+    table: TableInfo
+    rows: pa.Table
+    row_ids: pa.Array
+    begins: pa.Array
+    ends: pa.Array
+
+    @property
+    def invisible(self) -> npt.NDArray[np.bool_]:
+        """Rows that no snapshot sees: they ended in the transaction that added them."""
+        result: npt.NDArray[np.bool_] = pc.fill_null(pc.equal(self.begins, self.ends), False).to_numpy(
+            zero_copy_only=False
+        )
+        return result
+
+
+@dataclass(frozen=True)
+class Flushed:
+    """The files that take over `stored`, with row ids and the snapshot of each row embedded."""
+
+    stored: StoredRows
+    written: tuple[WrittenFile, ...]
+
+
+@dataclass(frozen=True)
+class Expired:
+    """`paths`: files that no kept snapshot needs any more; they are removed by a later cleanup."""
+
+    snapshots: Sequence[SnapshotInfo]
+    paths: Sequence[str]
+
+
+class Maintenance(ABC):
+    """Of one catalog. Every commit checks that nobody touched the same files in the meantime: ConflictError if so."""
+
+    @abstractmethod
+    def groups(self, base: Snapshot, table: TableInfo, files: pa.Table, kind: str) -> Sequence[CompactionGroup]:
+        """`files` (a subset of `base.files(table)`) by what may lie in one file; without those that `kind` cannot
+        take."""
+
+    @abstractmethod
+    def compact(self, base: Snapshot, table: TableInfo, kind: str, compacted: Sequence[Compacted]) -> CommitResult:
+        """Replace the files of the groups, as they were at `base`, in one atomic step."""
+
+    @abstractmethod
+    def stored_rows(self, base: Snapshot, table: TableInfo) -> Sequence[StoredRows]:
+        """What `flush` would move."""
+
+    @abstractmethod
+    def has_stored_deletes(self, base: Snapshot, table: TableInfo) -> bool:
+        """Whether deletes of rows in live data files lie in the catalog."""
+
+    @abstractmethod
+    def flush(self, base: Snapshot, table: TableInfo, flushed: Sequence[Flushed]) -> CommitResult:
+        """Move rows, and deletes of rows in data files, out of the catalog, as they were at `base`."""
+
+    @abstractmethod
+    def expire(
+        self, versions: Sequence[int] | None = None, older_than: datetime | None = None, *, dry_run: bool = False
+    ) -> Expired:
+        """Forget snapshots, never the newest one, and all that no kept snapshot sees."""
+
+    @abstractmethod
+    def cleanup(self, older_than: datetime | None, *, below: str = "", dry_run: bool = False) -> Sequence[str]:
+        """Remove files that became needless before `older_than` (None = all), and only those whose path starts with
+        `below`. Returns their paths. Can be repeated after it was interrupted."""
+
+    @abstractmethod
+    def remove_orphans(self, older_than: datetime | None, *, below: str = "", dry_run: bool = False) -> Sequence[str]:
+        """Remove files in the data path that the catalog does not know, last changed before `older_than` (None = all).
+
+        `below` and the result are as in `cleanup`.
+        """

@@ -1,0 +1,5 @@
+"""Maintenance: tables get fewer and fuller files, snapshots expire, needless files go. No snapshot sees other rows."""
+
+from lakedbapi.maintenance.procedures import run as call
+
+__all__ = ["call"]

@@ -1,0 +1,213 @@
+"""Procedures of CALL: DuckLake's own, with its arguments and result columns."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from typing import Any
+
+import pyarrow as pa
+
+from lakedbapi import query
+from lakedbapi.context import Context
+from lakedbapi.engine.base import Result, TableResult
+from lakedbapi.errors import ProgrammingError
+from lakedbapi.formats.base import Catalog
+from lakedbapi.formats.maintenance import Maintenance
+from lakedbapi.maintenance import retention
+from lakedbapi.maintenance.compaction import Done, MergeLimits, merge, rewrite
+from lakedbapi.maintenance.flush import FlushDone, flush
+from lakedbapi.maintenance.scope import check_alone, maintenance_of, settle, tables
+from lakedbapi.model.catalog import SnapshotInfo
+from lakedbapi.query.travel import instant
+from lakedbapi.sql.statements import Call, Name
+
+_PREFIX = "ducklake_"
+
+
+@dataclass(frozen=True)
+class _Call:
+    """A call with its arguments computed; `alias` is the catalog."""
+
+    context: Context
+    name: str
+    alias: str
+    arguments: Mapping[str, Any]
+
+    @property
+    def catalog(self) -> Catalog:
+        return self.context.transaction.catalogs[self.alias]
+
+    @property
+    def maintenance(self) -> Maintenance:
+        return self.catalog.maintenance
+
+    def tables(self, schema_argument: str = "schema") -> Sequence[int]:
+        """Ids of the tables that the arguments choose."""
+        schema, table = self.arguments.get(schema_argument), self.arguments.get("table_name")
+        if table is None:
+            return tables(self.context, self.alias, None, schema)
+        current = self.context.search_path[1] if self.context.search_path[0] == self.alias else "main"
+        return tables(self.context, self.alias, Name((self.alias, str(schema or current), str(table))))
+
+    def instant(self, argument: str) -> datetime | None:
+        value = self.arguments.get(argument)
+        if value is None:
+            return None
+        found = instant(self.context, value)
+        if found is None:
+            raise ProgrammingError(f"{self.name}: {argument} is {value!r}, which is no timestamp")
+        return found.astimezone(timezone.utc)
+
+    def flag(self, argument: str) -> bool:
+        return str(self.arguments.get(argument) or "false").casefold() in ("true", "1", "t")
+
+    def number(self, argument: str) -> int | None:
+        value = self.arguments.get(argument)
+        return None if value is None else int(value)
+
+
+def run(context: Context, call: Call) -> Result | None:
+    """The result of a maintenance procedure; None when `call` is none."""
+    procedure = _PROCEDURES.get(call.name.last.casefold().removeprefix(_PREFIX))
+    if procedure is None:
+        return None
+    check_alone(context, str(call.name))
+    made = _bound(context, call, procedure)
+    maintenance_of(context, made.alias, str(call.name))
+    return procedure.run(made)
+
+
+def _bound(context: Context, call: Call, procedure: _Procedure) -> _Call:
+    positional = [query.constant(context, argument) for argument in call.arguments]
+    catalog = call.name.parts[0] if len(call.name.parts) > 1 else positional.pop(0) if positional else None
+    if not isinstance(catalog, str):
+        raise ProgrammingError(f"{call.name} needs the catalog's name as its first argument")
+    if len(positional) > len(procedure.positional):
+        allowed = ", ".join(procedure.positional) or "none besides the catalog"
+        raise ProgrammingError(f"{call.name} takes these arguments by position: {allowed}; name the others")
+    arguments: dict[str, Any] = dict(zip(procedure.positional, positional, strict=False))
+    known = (*procedure.positional, *procedure.named)
+    for name, argument in call.named:
+        if name.casefold() not in known:
+            raise ProgrammingError(f"{call.name} has no argument {name!r}; it has: {', '.join(known)}")
+        arguments[name.casefold()] = query.constant(context, argument)
+    return _Call(context, str(call.name), query.resolve_catalog(context, catalog), arguments)
+
+
+# Results
+
+_TEXT, _COUNT = pa.string(), pa.int64()
+
+
+def _compacted(done: Sequence[Done]) -> Result:
+    columns = {
+        "schema_name": pa.array([part.schema for part in done], _TEXT),
+        "table_name": pa.array([part.table for part in done], _TEXT),
+        "files_processed": pa.array([part.files_processed for part in done], _COUNT),
+        "files_created": pa.array([part.files_created for part in done], _COUNT),
+    }
+    return TableResult(pa.table(columns), ["VARCHAR", "VARCHAR", "BIGINT", "BIGINT"])
+
+
+def _flushed(done: Sequence[FlushDone]) -> Result:
+    columns = {
+        "schema_name": pa.array([part.schema for part in done], _TEXT),
+        "table_name": pa.array([part.table for part in done], _TEXT),
+        "rows_flushed": pa.array([part.rows for part in done], _COUNT),
+    }
+    return TableResult(pa.table(columns), ["VARCHAR", "VARCHAR", "BIGINT"])
+
+
+def paths(found: Sequence[str]) -> Result:
+    return TableResult(pa.table({"path": pa.array(found, _TEXT)}), ["VARCHAR"])
+
+
+def _snapshots(infos: Sequence[SnapshotInfo]) -> Result:
+    columns = {
+        "snapshot_id": pa.array([info.id for info in infos], _COUNT),
+        "snapshot_time": pa.array([info.time for info in infos], pa.timestamp("us", "UTC")),
+        "schema_version": pa.array([info.schema_version for info in infos], _COUNT),
+        "changes": pa.array(
+            [[(kind, list(names)) for kind, names in info.changes.items()] for info in infos],
+            pa.map_(_TEXT, pa.list_(_TEXT)),
+        ),
+        "author": pa.array([info.author for info in infos], _TEXT),
+        "commit_message": pa.array([info.message for info in infos], _TEXT),
+        "commit_extra_info": pa.array([info.extra_info for info in infos], _TEXT),
+    }
+    types = ["BIGINT", "TIMESTAMP WITH TIME ZONE", "BIGINT", "MAP(VARCHAR, VARCHAR[])", "VARCHAR", "VARCHAR", "VARCHAR"]
+    return TableResult(pa.table(columns), types)
+
+
+# Procedures
+
+
+def _flush_inlined_data(call: _Call) -> Result:
+    ids = call.tables("schema_name")
+    return _flushed([done for id in ids if (done := settle(call.context, call.alias, id, flush)) is not None])
+
+
+def _merge_adjacent_files(call: _Call) -> Result:
+    limits = MergeLimits(
+        call.number("min_file_size") or 0, call.number("max_file_size"), call.number("max_compacted_files")
+    )
+    done = (settle(call.context, call.alias, id, lambda table: merge(table, limits)) for id in call.tables())
+    return _compacted([part for part in done if part is not None])
+
+
+def _rewrite_data_files(call: _Call) -> Result:
+    given = call.arguments.get("delete_threshold")
+    threshold = None if given is None else float(given)
+    done = (settle(call.context, call.alias, id, lambda table: rewrite(table, threshold)) for id in call.tables())
+    return _compacted([part for part in done if part is not None])
+
+
+def _expire_snapshots(call: _Call) -> Result:
+    versions = call.arguments.get("versions")
+    infos = retention.expire(
+        call.context,
+        call.catalog,
+        call.maintenance,
+        None if versions is None else [int(version) for version in versions],
+        call.instant("older_than"),
+        dry_run=call.flag("dry_run"),
+    )
+    return _snapshots(infos)
+
+
+def _cleanup_old_files(call: _Call) -> Result:
+    return paths(call.maintenance.cleanup(_cutoff(call), dry_run=call.flag("dry_run")))
+
+
+def _delete_orphaned_files(call: _Call) -> Result:
+    return paths(call.maintenance.remove_orphans(_cutoff(call), dry_run=call.flag("dry_run")))
+
+
+def _cutoff(call: _Call) -> datetime | None:
+    return retention.file_cutoff(
+        call.context, call.catalog, call.name, call.flag("cleanup_all"), call.instant("older_than")
+    )
+
+
+@dataclass(frozen=True)
+class _Procedure:
+    """`positional` arguments follow the catalog, and can be named as well."""
+
+    run: Callable[[_Call], Result]
+    positional: tuple[str, ...] = ()
+    named: tuple[str, ...] = ()
+
+
+_FILE_SIZES = ("max_compacted_files", "max_file_size", "min_file_size")
+_AGE = ("dry_run", "cleanup_all", "older_than")
+
+_PROCEDURES: Mapping[str, _Procedure] = {
+    "flush_inlined_data": _Procedure(_flush_inlined_data, (), ("table_name", "schema_name")),
+    "merge_adjacent_files": _Procedure(_merge_adjacent_files, ("table_name",), ("schema", *_FILE_SIZES)),
+    "rewrite_data_files": _Procedure(_rewrite_data_files, ("table_name",), ("schema", "delete_threshold")),
+    "expire_snapshots": _Procedure(_expire_snapshots, (), ("dry_run", "versions", "older_than")),
+    "cleanup_old_files": _Procedure(_cleanup_old_files, (), _AGE),
+    "delete_orphaned_files": _Procedure(_delete_orphaned_files, (), _AGE),
+}

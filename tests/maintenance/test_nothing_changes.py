@@ -1,0 +1,70 @@
+"""Maintenance changes how rows are stored, and nothing that anybody can see."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from tests.dml.conftest import Lake
+from tests.maintenance.histories import changes, newest, rows, statements
+
+CALLS = (
+    "CALL ducklake_flush_inlined_data('lake')",
+    "CALL ducklake_rewrite_data_files('lake', delete_threshold => 0)",
+    "CALL ducklake_merge_adjacent_files('lake')",
+    "CALL ducklake_cleanup_old_files('lake', cleanup_all => true)",
+    "CALL ducklake_delete_orphaned_files('lake', cleanup_all => true)",
+)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_rows_ids_and_changes_stay_at_every_snapshot(lake: Lake, seed: int) -> None:
+    for statement in statements(seed, 15):
+        lake(statement)
+    last = newest(lake)
+    before = rows(lake, last), changes(lake, 1, last)
+    for call in random.Random(seed).sample(CALLS, len(CALLS)) + list(CALLS[:3]):
+        lake(call)
+        assert (rows(lake, last), changes(lake, 1, last)) == before, call
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_kept_snapshots_stay_when_any_others_expire(lake: Lake, seed: int) -> None:
+    choice = random.Random(seed)
+    _grow(lake, seed)
+    last = newest(lake)
+    before = rows(lake, last)
+    for _ in range(3):
+        kept = [id for (id,) in lake("SELECT snapshot_id FROM snapshots()")][:-1]
+        going = choice.sample(kept, len(kept) // 3)
+        lake(f"CALL ducklake_expire_snapshots('lake', versions => {going})")
+        for call in choice.sample(CALLS, 3):
+            lake(call)
+            after = rows(lake, last)
+            assert after == {id: before[id] for id in after}, call
+            assert after.keys().isdisjoint(going)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_changes_since_the_first_kept_snapshot_stay(lake: Lake, seed: int) -> None:
+    choice = random.Random(seed)
+    _grow(lake, seed)
+    last = newest(lake)
+    first = choice.randint(2, last - 3)
+    before = changes(lake, first, last)
+    lake(f"CALL ducklake_expire_snapshots('lake', versions => {list(range(first))})")
+    for call in choice.sample(CALLS, len(CALLS)):
+        lake(call)
+        assert changes(lake, first, last) == before, call
+
+
+def _grow(lake: Lake, seed: int) -> None:
+    """A history with some maintenance in it."""
+    choice = random.Random(seed)
+    is_open = False
+    for statement in statements(seed, 14):
+        lake(statement)
+        is_open = statement == "BEGIN" or (is_open and statement != "COMMIT")
+        if not is_open and choice.random() < 0.2:
+            lake(choice.choice(CALLS))
