@@ -48,6 +48,7 @@ _REFUSED_FUNCTION = re.compile(
     """,
     re.VERBOSE,
 )
+_REFUSED_RELATIONS = words("pg_settings duckdb_logs duckdb_log_contexts")
 _HARMLESS = words("duckdb_functions duckdb_keywords duckdb_types")
 _FILE_NAME = re.compile(
     r"""
@@ -95,7 +96,18 @@ def _refused_relation(text: str, tokens: Sequence[Token]) -> ProgrammingError | 
         if token.kind == STRING or (token.kind == QUOTED and _FILE_NAME.search(token.value)):
             name = text[token.start : token.end]
             return error_at(text, token.start, f"{name} is a file, and reading files is not allowed: {_ALLOW}")
+        last = _last_of_path(tokens, index)
+        if last.is_identifier and last.value.casefold() in _REFUSED_RELATIONS:
+            reason = f"the relation {last.value} is not allowed, it shows the settings of the process"
+            return error_at(text, token.start, f"{reason}: use lake.options() or lake.settings()")
     return None
+
+
+def _last_of_path(tokens: Sequence[Token], index: int) -> Token:
+    """The last part of the name `a.b.c` that begins at `index`."""
+    while index + 2 < len(tokens) and tokens[index + 1].key == ".":
+        index += 2
+    return tokens[index]
 
 
 _ALLOW = "use the attached tables, or connect(…, allow_external=True) in a trusted program"

@@ -100,6 +100,14 @@ def test_functions_that_read_the_environment(call: str) -> None:
     assert "is not allowed" in refused(f"UPDATE t SET a = {call}")
 
 
+@pytest.mark.parametrize("relation", ["pg_settings", "pg_catalog.pg_settings", 'system."pg_catalog"."PG_Settings"'])
+@pytest.mark.parametrize(
+    "text", ["FROM {}", "SELECT (SELECT max(setting) FROM {})", "SELECT 1 FROM t, {} x", "TABLE {}"]
+)
+def test_settings_as_relations(text: str, relation: str) -> None:
+    assert "is not allowed, it shows the settings" in refused(text.format(relation))
+
+
 @pytest.mark.parametrize(
     "relation", ["'/etc/passwd'", "'s3://b/x.parquet'", '"x/y.parquet"', '"file.parquet"', "'t'", '"a*"']
 )
