@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import duckdb
 import pyarrow as pa
 import pytest
 
@@ -153,3 +154,10 @@ def test_nullability_of_results_follows_the_table(lake: Lake) -> None:
     lake("CREATE TABLE t (a INTEGER NOT NULL, b INTEGER)")
     lake("SELECT a, b, a + b FROM t")
     assert [column[6] for column in lake.cursor.description] == [False, True, None]
+
+
+@pytest.mark.xfail(duckdb.__version__ >= "2", reason="DuckDB 2.0.1 fails on such a filter over Parquet files")
+def test_a_field_of_a_struct_can_be_looked_up_in_a_list_with_null(lake: Lake) -> None:
+    lake("CREATE TABLE t AS SELECT {'y': i % 9} AS c FROM range(99) r(i)")
+    lake.commit()
+    assert lake("SELECT count(*) FROM t WHERE c.y IN (NULL, 6)") == [(11,)]
