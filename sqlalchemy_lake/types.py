@@ -174,6 +174,10 @@ class STRUCT(sqltypes.Indexable, TypeEngine[dict[str, Any]]):
     def __init__(self, fields: Mapping[str, Any] | None = None, /, **more: Any) -> None:
         self.fields = {name: sqltypes.to_instance(type_) for name, type_ in {**(fields or {}), **more}.items()}
 
+    def adapt(self, cls: type[Any], **kw: Any) -> Any:
+        """SQLAlchemy's way of copying takes constructor arguments by name, which are names of fields here."""
+        return cls(self.fields) if issubclass(cls, STRUCT) else super().adapt(cls, **kw)
+
     @property
     def _static_cache_key(self) -> tuple[Any, ...]:
         return (STRUCT, *((name, type_._static_cache_key) for name, type_ in self.fields.items()))

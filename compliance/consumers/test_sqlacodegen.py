@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from typing import Any
+from importlib import import_module
+from pathlib import Path
 
+import pytest
 import sqlalchemy as sa
 from sqlalchemy.orm import Session
 
@@ -14,13 +16,17 @@ from compliance.consumers.conftest import tool
 tool("sqlacodegen")
 
 
-def test_generated_models_read_the_lake(url: str, engine: sa.engine.Engine) -> None:
+def test_generated_models_read_the_lake(
+    url: str, engine: sa.engine.Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     command = [sys.executable, "-c", "from sqlacodegen.cli import main; main()", url]
     run = subprocess.run(command, capture_output=True, text=True, timeout=110)
     assert run.returncode == 0, run.stderr
-    models: dict[str, Any] = {"__name__": "models"}
-    exec(run.stdout, models)
-    customer, orders = models["Customer"], models["Orders"]
+    # sqlacodegen does not import the types of a STRUCT's fields.
+    (tmp_path / "generated_models.py").write_text(f"from sqlalchemy import INTEGER\n{run.stdout}")
+    monkeypatch.syspath_prepend(tmp_path)
+    models = import_module("generated_models")
+    customer, orders = models.Customer, models.Orders
     assert customer.__table__.comment == "who buys"
     assert orders.__table__.c.price.comment == "in euro"
     with Session(engine) as session:

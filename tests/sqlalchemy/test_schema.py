@@ -311,3 +311,8 @@ def test_closed_requirements_all_say_why() -> None:
     environment = {"async_dialect", "sqlalchemy2_stubs", "skip_mysql_on_windows"}
     assert closed_by_default - set(CLOSED) - set(OPEN) <= environment
     assert all(isinstance(getattr(Requirements(), name), exclusions.compound) for name in (*OPEN, *CLOSED))
+
+
+def test_a_struct_survives_being_copied() -> None:
+    copied = lake.STRUCT(a=Integer, b=lake.STRUCT(c=String)).copy()
+    assert str(copied.compile(dialect=lake.LakeDialect())) == "STRUCT(a INTEGER, b STRUCT(c VARCHAR))"
