@@ -19,7 +19,7 @@ from sqlalchemy import ForeignKeyConstraint
 from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.types import String, TypeEngine
 
-from sqlalchemy_lake.types import LIST, MAP, STRUCT
+from sqlalchemy_lake.types import LIST, MAP, STRUCT, UUID
 
 if TYPE_CHECKING:
     from alembic.autogenerate.api import AutogenContext
@@ -117,6 +117,8 @@ def _type_in_script(type_: TypeEngine[Any], context: AutogenContext) -> str:
     if isinstance(type_, MAP):
         key, value = _repr_type(type_.key_type, context), _repr_type(type_.value_type, context)
         return f"sqlalchemy_lake.MAP({key}, {value})"
+    if isinstance(type_, UUID):  # SQLAlchemy 1.4 has none of its own
+        return "sqlalchemy_lake.UUID()"
     return f"sqlalchemy_lake.{type_!r}"
 
 
