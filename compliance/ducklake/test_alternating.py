@@ -156,12 +156,12 @@ def test_alternating_writers_agree_with_a_dict(
 def _alternate(ours: Ours, theirs: Theirs, steps: list[tuple[bool, str, int, int]]) -> None:
     model = Model()
     history: dict[int, list[tuple[Any, ...]]] = {}
-    snapshot = rewritten = 0
+    snapshot = moved = 0
     for ours_turn, kind, size, modulus in steps:
         if kind == "maintain":
             call = MAINTENANCE[size % len(MAINTENANCE)]
             theirs.execute(f"CALL {call}")
-            rewritten = snapshot + 1 if "rewrite" in call else rewritten
+            moved = snapshot + 1 if "rewrite" in call or "flush" in call else moved
         else:
             program: Program = ours if ours_turn else theirs
             for sql in model.apply(kind, size, modulus):
@@ -173,7 +173,8 @@ def _alternate(ours: Ours, theirs: Theirs, steps: list[tuple[bool, str, int, int
         snapshot = theirs.value("SELECT max(snapshot_id) FROM ducklake_snapshots('lake')")
         history[snapshot] = expected
     for snapshot, expected in history.items():
-        # DuckDB reads snapshots from before a rewrite with the statistics that the rewrite narrowed.
-        for reader in (ours, theirs) if snapshot >= rewritten else (ours,):
+        # DuckDB reads older snapshots wrong after a rewrite (with the statistics that it narrowed) and after a flush
+        # (it counts the rows of a file with two delete files twice).
+        for reader in (ours, theirs) if snapshot >= moved else (ours,):
             then = reader.rows(f"SELECT * FROM t AT (VERSION => {snapshot}) ORDER BY k")
             assert then == expected, (reader.name, snapshot)

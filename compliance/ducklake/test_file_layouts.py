@@ -55,6 +55,24 @@ def test_deletion_vectors(shared: Shared) -> None:
     assert shared.ours.value("SELECT count(*) FROM t AT (VERSION => 2)") == 1000
 
 
+def test_two_delete_files_of_one_data_file_add_up(shared: Shared) -> None:
+    """A flush leaves a second one where inlined deletes belong to a file that was replaced since."""
+    script(
+        shared.theirs,
+        """
+        CREATE TABLE t(i int);
+        INSERT INTO t SELECT * FROM range(40);
+        DELETE FROM t WHERE i = 1;
+        DELETE FROM t WHERE i >= 20;
+        DELETE FROM t;
+        CALL ducklake_flush_inlined_data('lake')
+        """,
+    )
+    counts = [shared.ours.value(f"SELECT count(*) FROM t AT (VERSION => {version})") for version in range(2, 6)]
+    assert counts == [40, 39, 19, 0]
+    assert shared.ours.rows("SELECT i FROM t AT (VERSION => 4) ORDER BY i") == [(0,), *((i,) for i in range(2, 20))]
+
+
 def test_files_that_were_added_from_elsewhere(shared: Shared, tmp_path: Path) -> None:
     """Their columns are found by name, since they have no field ids; what they lack is the column's default."""
     outside = tmp_path / "outside.parquet"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -11,7 +12,6 @@ import pyarrow.compute as pc
 from sqlalchemy import Table, false, select
 from sqlalchemy.engine import Connection
 
-from lakedbapi.errors import DataError
 from lakedbapi.formats.ducklake.backend import Backend
 from lakedbapi.formats.ducklake.columnar import fetch_table
 from lakedbapi.formats.ducklake.file_rows import FileRows, read_file_rows
@@ -47,10 +47,15 @@ LAKE_FILES = pa.schema(
 
 @dataclass(frozen=True)
 class TableFiles:
-    """`files` has the columns `LAKE_FILES`."""
+    """`files` has the columns `LAKE_FILES`.
+
+    `more_deletes`: further delete files (the columns of `LAKE_FILES` that tell of one) by `file_id`. DuckDB leaves such
+    when it moves inlined deletes to files after the data file was replaced: all of them count.
+    """
 
     files: pa.Table
     inlined_deletes: InlinedDeletes
+    more_deletes: Mapping[int, Sequence[Mapping[str, Any]]]
 
 
 def load_files(
@@ -62,30 +67,31 @@ def load_files(
     """
     assert table.path is not None
     rows = read_file_rows(connection, backend.tables, table.id, table.path, snapshot, known)
-    files = _join(rows)
+    files, more_deletes = _join(rows)
     if files.num_rows:
         deletes = read_inlined_deletes(connection, backend, table.id, snapshot)
     else:
         deletes = InlinedDeletes(np.empty(0, np.int64), np.empty(0, np.int64))
-    return TableFiles(files, deletes), rows
+    return TableFiles(files, deletes, more_deletes), rows
 
 
-def _join(rows: FileRows) -> pa.Table:
-    """A file list (columns `LAKE_FILES`)."""
+def _join(rows: FileRows) -> tuple[pa.Table, Mapping[int, Sequence[Mapping[str, Any]]]]:
+    """A file list (columns `LAKE_FILES`), and the delete files beyond the first of a data file."""
     data, deletes = rows.data, rows.deletes
     ids = deletes.column("data_file_id").to_numpy()
-    twice = np.flatnonzero(ids[1:] == ids[:-1])
-    if len(twice):
-        path = data.filter(pc.equal(data.column("file_id"), int(ids[twice[0]]))).column("path")
-        name = path[0].as_py() if len(path) else f"with id {ids[twice[0]]}"
-        raise DataError(f"data file {name}: the catalog has two live delete files for it, so its rows are not known")
+    again = np.flatnonzero(ids[1:] == ids[:-1]) + 1
+    more: dict[int, list[Mapping[str, Any]]] = {}
+    if len(again):
+        for row in deletes.take(pa.array(again)).to_pylist():
+            more.setdefault(row["data_file_id"], []).append(row)
+        deletes = deletes.take(pa.array(np.setdiff1d(np.arange(len(ids)), again)))
     deletes = deletes.take(pc.index_in(_one(data, "file_id"), value_set=deletes.column("data_file_id")))
     columns = {
         **{name: data.column(name) for name in data.schema.names},
         **{name: deletes.column(name) for name in deletes.schema.names},
         "deleted_count": pa.array(np.zeros(data.num_rows, np.int64)),
     }
-    return pa.Table.from_arrays([columns[field.name] for field in LAKE_FILES], schema=LAKE_FILES)
+    return pa.Table.from_arrays([columns[field.name] for field in LAKE_FILES], schema=LAKE_FILES), more
 
 
 _UNBOUNDED = frozenset({"blob", "timetz", "interval", "int128", "uint128", "json", "variant", "geometry"})

@@ -234,7 +234,8 @@ class DuckLakeSnapshot(Snapshot):
         later_rows = _above(files, "partial_max", self.id)
         # Delete files that replaced those of this snapshot list later deletes, too; older ones cannot.
         later_deletes = _above(files, "delete_file_id", self.next_file_id - 1)
-        inexact = np.flatnonzero(later_rows | later_deletes | (has_deletes & (inlined > 0)))
+        several = np.isin(files.column("file_id").to_numpy(), list(loaded.more_deletes))
+        inexact = np.flatnonzero(later_rows | later_deletes | several | (has_deletes & (inlined > 0)))
         if len(inexact):
             self._files[table.id] = loaded
             counts[inexact] = [len(self._vector(table, row)) for row in _rows(files, inexact)]
@@ -250,6 +251,8 @@ class DuckLakeSnapshot(Snapshot):
             vector = DeleteVector.of(self._table_files(table).inlined_deletes.positions(id))
             if file["delete_path"] is not None:
                 vector |= self._catalog.delete_reader.deleted(file, self.id)
+            for more in self._table_files(table).more_deletes.get(id, ()):
+                vector |= self._catalog.delete_reader.deleted(more, self.id)
             partial_max = file["partial_max"]
             if isinstance(partial_max, int) and partial_max > self.id:
                 vector |= self._catalog.delete_reader.later_rows(file, self.id)
