@@ -70,7 +70,7 @@ def test_many_rows_are_quick(t):
     t.many("INSERT INTO t VALUES (?, ?)", [(1, "x"), (2, "y")])
     started = time.perf_counter()
     assert t.many("INSERT INTO t VALUES (?, ?)", [(i, f"v{i}") for i in range(5000)]) == 5000
-    assert time.perf_counter() - started < 2
+    assert time.perf_counter() - started < 20
 
 
 def test_insert_may_return_rows(lake):
