@@ -30,9 +30,10 @@ def test_what_was_acknowledged_is_there_whole_after_kills(place: Place, peer: Pe
     acknowledged, kills = Acknowledged(), 0
     while acknowledged.statements["commit"] < COMMITS:
         worker = Running("transfer", place, kills, COMMITS)
-        while not worker.acknowledged and worker.process.is_alive():
-            time.sleep(0.005)
-        time.sleep(moments.uniform(0, 0.5))
+        enough = moments.randint(1, 12)
+        while worker.acknowledged.count("\n") < enough and worker.process.is_alive():
+            time.sleep(0.002)
+        time.sleep(moments.uniform(0, 0.05))
         worker.kill()
         kills += 1
         assert not worker.failure
