@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -96,14 +97,23 @@ def test_a_connection_that_breaks_at_commit(cut: tuple[Lake, CuttingProxy, Place
     assert len(place.data_files) == 2
 
 
+def await_count(lake: Lake, expected: int) -> None:
+    """The server got the COMMIT and answers nobody: it may take a moment to do it."""
+    deadline = time.monotonic() + 30
+    lake.pin()
+    while lake.count() != expected and time.monotonic() < deadline:
+        time.sleep(0.05)
+        lake.pin()
+    assert lake.count() == expected
+
+
 def test_an_unknown_commit_keeps_its_files(cut: tuple[Lake, CuttingProxy, Place]) -> None:
     lake, proxy, place = cut
     proxy.deliver, proxy.stays_reachable, proxy.armed = True, False, True
     with pytest.raises(CommitUnknownError, match="files of this commit were kept"):
         lake.delete("t", {0: [1]})
     proxy.restore()
-    lake.pin()
-    assert lake.count() == 19
+    await_count(lake, 19)
     assert len(place.data_files) == 2
 
 
