@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import sqlite3
 import uuid
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
-
-import sqlalchemy
-from sqlalchemy import text
 
 import lakedbapi
 from compliance.peers.lakes import Place
@@ -115,12 +114,13 @@ def catalog_rows(place: Place, sql: str) -> Iterator[tuple[object, ...]]:
     """What the catalog database itself says."""
     address = place.url.removeprefix("ducklake+").split("?")[0]
     if place.backend == "sqlite":
-        address = f"sqlite:///{address.removeprefix('ducklake:///')}"
+        with closing(sqlite3.connect(address.removeprefix("ducklake:///"))) as database:
+            yield from database.execute(sql).fetchall()
     else:
-        address = address.replace("postgresql://", "postgresql+psycopg://")
-    engine = sqlalchemy.create_engine(address, poolclass=sqlalchemy.pool.NullPool)
-    with engine.connect() as connection:
-        yield from [tuple(row) for row in connection.execute(text(sql))]
+        import psycopg
+
+        with psycopg.connect(address, autocommit=True) as server:
+            yield from server.execute(sql.encode()).fetchall()
 
 
 def _there(place: Place) -> set[str]:
