@@ -82,12 +82,12 @@ def printed(tree: exp.Expression) -> str:
 
 @pytest.mark.parametrize("text", CORPUS)
 def test_printed_expression_means_the_same(engine, text: str) -> None:
-    assert answer(engine, printed(tree_of(text))) == expected(engine, text)
+    assert expected(engine, text) == answer(engine, printed(tree_of(text)))
 
 
 @pytest.mark.parametrize("text", CORPUS)
 def test_operators_bind_as_in_the_engine(engine, text: str) -> None:
-    assert answer(engine, printed(bracketed(tree_of(text)))) == expected(engine, text)
+    assert expected(engine, text) == answer(engine, printed(bracketed(tree_of(text))))
 
 
 @pytest.mark.parametrize("text", CORPUS)

@@ -126,6 +126,7 @@ PIECES = [
 ]
 
 
+@pytest.mark.skipif(duckdb.__version__ < "2", reason="the tokenizer of DuckDB 1 is another one than its parser's")
 @given(st.lists(st.sampled_from(PIECES), max_size=8).map("".join))
 def test_strings_begin_where_they_do_for_the_engine(text: str) -> None:
     try:
