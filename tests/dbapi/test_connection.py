@@ -224,6 +224,13 @@ def test_adbc_names(items: Cursor) -> None:
     assert connection.adbc_get_info()["driver_name"] == "lakedbapi"
 
 
+def test_connecting_many_times_is_cheap(items: Cursor, connect: Connect) -> None:
+    started = time.process_time()
+    for _ in range(200):
+        connect().close()
+    assert time.process_time() - started < 1
+
+
 @pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="counts open files where Linux lists them")
 def test_connecting_many_times_leaves_nothing_open(items: Cursor, connect: Connect) -> None:
     connect().close()
@@ -261,7 +268,7 @@ def test_interrupt_stops_a_running_query_and_leaves_the_connection_usable(items:
         connection.execute(
             "SELECT count(*) FROM range(3000000) a, range(3000000) b WHERE a.range + b.range = -1"
         ).fetchall()
-    assert time.perf_counter() - started < 10
+    assert time.perf_counter() - started < 1.3
     timer.join()
     assert count(connection) == 2
 

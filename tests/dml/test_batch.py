@@ -68,9 +68,9 @@ def test_an_insert_is_one_query(t, one_by_one):
 
 def test_many_rows_are_quick(t):
     t.many("INSERT INTO t VALUES (?, ?)", [(1, "x"), (2, "y")])
-    started = time.perf_counter()
+    started = time.process_time()
     assert t.many("INSERT INTO t VALUES (?, ?)", [(i, f"v{i}") for i in range(5000)]) == 5000
-    assert time.perf_counter() - started < 20
+    assert time.process_time() - started < 2
 
 
 def test_insert_may_return_rows(lake):

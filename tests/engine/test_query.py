@@ -214,13 +214,13 @@ def test_a_closed_engine_cannot_be_used() -> None:
         engine.query(Query("select 1"))
 
 
-def test_interrupt_ends_a_statement_soon(engine: DuckDBEngine) -> None:
+def test_interrupt_ends_a_statement_within_a_second(engine: DuckDBEngine) -> None:
     timer = threading.Timer(0.5, engine.interrupt)
     timer.start()
     started = time.monotonic()
     with pytest.raises(errors.OperationalError, match="cancelled"):
         engine.fetch(Query(ENDLESS))
-    assert time.monotonic() - started < 10
+    assert time.monotonic() - started < 1.5 + 0.5
     assert rows(engine.fetch(Query("select 1"))) == [(1,)]
 
 

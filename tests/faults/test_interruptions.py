@@ -23,8 +23,8 @@ STATEMENTS = {
     "create-as": f"CREATE TABLE u AS {SLOW}",
 }
 statements = pytest.mark.parametrize("statement", STATEMENTS.values(), ids=STATEMENTS)
-SOON = 10.0
-"""Seconds: far less than what the statements would take, far more than a busy machine needs."""
+SOON = 3.0
+"""Seconds: one, and what a busy machine adds."""
 
 
 @pytest.fixture
