@@ -1,10 +1,14 @@
-"""`deletion-vector-v1`: a 64-bit Roaring bitmap in a frame of length, magic and checksum (Iceberg v3, Delta, DuckLake).
+"""Deletion vectors as 64-bit Roaring bitmaps (Iceberg v3 and DuckLake `deletion-vector-v1`, Delta).
 
-4 bytes big-endian      length of magic + bitmaps
+The body:
 4 bytes                 magic D1 D3 39 64
 8 bytes little-endian   number of 32-bit bitmaps
 for each                key (the positions' high 32 bits, 4 bytes little-endian, ascending), portable Roaring bitmap
-4 bytes big-endian      CRC-32 over magic and bitmaps
+
+Inside of files it stands in a frame:
+4 bytes big-endian      length of the body
+the body
+4 bytes big-endian      its CRC-32
 """
 
 from __future__ import annotations
@@ -23,25 +27,40 @@ _FRAME = 12
 
 
 def encode(vector: DeleteVector) -> bytes:
-    # The portable 64-bit serialization of CRoaring is this layout exactly.
-    body = MAGIC + _optimized(vector.bitmap).serialize()
+    """Framed."""
+    body = encode_body(vector)
     return struct.pack(">I", len(body)) + body + struct.pack(">I", zlib.crc32(body))
 
 
+def encode_body(vector: DeleteVector) -> bytes:
+    # The portable 64-bit serialization of CRoaring is this layout exactly.
+    return MAGIC + _optimized(vector.bitmap).serialize()
+
+
 def decode(blob: bytes, source: str) -> DeleteVector:
-    """`source` names the blob in errors: DataError when it is not exactly one intact vector."""
+    """`source` names the blob in errors: DataError when it is not exactly one intact framed vector."""
     if len(blob) < _FRAME + 8:
         raise _corrupt(source, f"it has {len(blob)} bytes, a deletion vector has at least {_FRAME + 8}")
     (length,) = struct.unpack_from(">I", blob, 0)
     if length + 8 != len(blob):
         raise _corrupt(source, f"it has {len(blob)} bytes, but says that it has {length + 8}")
     body = blob[4 : 4 + length]
-    if body[:4] != MAGIC:
-        raise _corrupt(source, f"it starts with {body[:4].hex()} instead of {MAGIC.hex()}")
+    _check_magic(body, source)
     (checksum,) = struct.unpack_from(">I", blob, 4 + length)
     if checksum != zlib.crc32(body):
         raise _corrupt(source, "its checksum does not match")
+    return decode_body(body, source)
+
+
+def decode_body(body: bytes, source: str) -> DeleteVector:
+    """As `decode`, of a vector without its frame."""
+    _check_magic(body, source)
     return DeleteVector(_bitmap(body[4:], source))
+
+
+def _check_magic(body: bytes, source: str) -> None:
+    if body[:4] != MAGIC:
+        raise _corrupt(source, f"it starts with {body[:4].hex()} instead of {MAGIC.hex()}")
 
 
 def _bitmap(data: bytes, source: str) -> BitMap64:

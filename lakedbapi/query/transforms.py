@@ -6,7 +6,7 @@ import datetime
 
 import pyarrow as pa
 
-from lakedbapi.engine.duckdb.bucket import buckets
+from lakedbapi.model.bucket import buckets
 from lakedbapi.model.types import Scalar, Type
 
 _DATED = frozenset({"date", "timestamp"})

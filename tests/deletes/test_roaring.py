@@ -40,6 +40,18 @@ def test_round_trip(positions: list[int]) -> None:
     assert roaring.decode(roaring.encode(vector), "x") == vector
 
 
+def test_the_body_is_what_stands_in_the_frame() -> None:
+    vector = DeleteVector.of([1, 3, 1 << 33])
+    body = roaring.encode_body(vector)
+    assert roaring.encode(vector)[4:-4] == body
+    assert roaring.decode_body(body, "x") == vector
+
+
+def test_a_body_without_magic_is_damaged() -> None:
+    with pytest.raises(DataError, match=r"x is corrupt: it starts with 0100"):
+        roaring.decode_body(roaring.encode_body(DeleteVector.of([1]))[4:], "x")
+
+
 def test_runs_are_stored_as_runs() -> None:
     assert len(roaring.encode(DeleteVector.of(np.arange(1_000_000)))) < 1_000
 

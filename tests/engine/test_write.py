@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import datetime as dt
-import decimal
 import re
 import uuid
 from pathlib import Path
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -16,7 +13,6 @@ import pytest
 from lakedbapi import errors
 from lakedbapi.engine.base import Query, WriteOptions
 from lakedbapi.engine.duckdb import DuckDBEngine
-from lakedbapi.engine.duckdb.bucket import buckets, murmur3
 from lakedbapi.model.catalog import PartitionField, PartitionSpec
 from lakedbapi.model.types import Field, List, Map, Scalar, Schema, Struct
 
@@ -195,36 +191,3 @@ def test_flat_layout(engine: DuckDBEngine, directory: str) -> None:
 def test_unknown_transforms_are_refused(engine: DuckDBEngine, directory: str) -> None:
     with pytest.raises(errors.NotSupportedError, match="truncate"):
         write(engine, directory, "select 1, 'a'", partitioning=spec((2, "truncate(3)")))
-
-
-@pytest.mark.parametrize(
-    ("values", "expected"),
-    [
-        (pa.array([34]), 2017239379),
-        (pa.array([34], pa.int8()), 2017239379),
-        (pa.array(["iceberg"]), 1210000089),
-        (pa.array([dt.date(2017, 11, 16)]), -653330422),
-        (pa.array([dt.datetime(2017, 11, 16, 22, 31, 8)]), -2047944441),
-        (pa.array([dt.datetime(2017, 11, 16, 22, 31, 8)], pa.timestamp("us", "UTC")), -2047944441),
-        (pa.array([True]), 1392991556),
-        (pa.array(["f79c3e09-677c-4bbd-a479-3f349cb785e7"]), 980414783),
-        (pa.array([decimal.Decimal("14.20")]), -622427183),
-    ],
-)
-def test_bucket_hashes_are_those_of_the_specification(values: pa.Array, expected: int) -> None:
-    assert murmur3(values).view(np.int32).tolist() == [expected]
-
-
-def test_bucket_hashes_of_texts_do_not_depend_on_their_neighbours() -> None:
-    texts = ["", "a", "ab", "abc", "abcd", "abcdefghi", "é🦆", "x" * 100]
-    together = murmur3(pa.array(["skipped", *texts]).slice(1)).tolist()
-    assert together == [int(murmur3(pa.array([text]))[0]) for text in texts]
-
-
-def test_floats_hash_alike_when_they_are_equal() -> None:
-    assert murmur3(pa.array([0.0])).tolist() == murmur3(pa.array([-0.0])).tolist()
-    assert murmur3(pa.array([1.5], pa.float32())).tolist() == murmur3(pa.array([1.5])).tolist()
-
-
-def test_the_bucket_of_null_is_null() -> None:
-    assert buckets(pa.array([None, 34]), 8).to_pylist() == [None, 2017239379 % 8]

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from lakedbapi.engine.duckdb.bucket import buckets
 from lakedbapi.errors import NotSupportedError
+from lakedbapi.model.bucket import buckets
 from lakedbapi.model.catalog import PartitionField, PartitionSpec
 from lakedbapi.model.sql_types import quote_identifier
 from lakedbapi.model.types import Field, Schema

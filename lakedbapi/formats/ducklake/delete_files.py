@@ -102,7 +102,7 @@ def puffin_blobs(data: bytes, path: str, begin_snapshot: int) -> Mapping[int, Se
     """
     if not puffin.is_container(data):
         return {begin_snapshot: [data]}
-    blobs = [blob for blob in puffin.blobs(data, path) if blob.type == puffin.DELETION_VECTOR]
+    blobs = puffin.blobs(data, path, puffin.DELETION_VECTOR)
     tagged = {int(blob.properties[_TAG]): [blob.content] for blob in blobs if _TAG in blob.properties}
     if not tagged:
         return {begin_snapshot: [blob.content for blob in blobs]}
