@@ -202,10 +202,6 @@ class CatalogView:
         return {schema.name.casefold(): schema for schema in self.schemas.values()}
 
     @cached_property
-    def _table_by_name(self) -> dict[tuple[int, str], TableInfo]:
-        return {(table.schema_id, table.name.casefold()): table for table in self.tables.values()}
-
-    @cached_property
     def _view_by_name(self) -> dict[tuple[int, str], ViewInfo]:
         return {(view.schema_id, view.name.casefold()): view for view in self.views.values()}
 
@@ -214,7 +210,18 @@ class CatalogView:
 
     def table(self, schema: str, name: str) -> TableInfo | None:
         found = self.schema(schema)
-        return None if found is None else self._table_by_name.get((found.id, name.casefold()))
+        if found is None:
+            return None
+        staged, key = self.changes.tables, (found.id, name.casefold())
+        for table in staged.values():
+            if table is not None and (table.schema_id, table.name.casefold()) == key:
+                return table
+        committed = self.snapshot.find_table(found, name)
+        return None if committed is None or committed.id in staged else committed
+
+    def table_of(self, id: int) -> TableInfo | None:
+        """The table with this id."""
+        return self.changes.tables[id] if id in self.changes.tables else self.snapshot.table_of(id)
 
     def view(self, schema: str, name: str) -> ViewInfo | None:
         found = self.schema(schema)

@@ -17,7 +17,7 @@ def flush(engine: Engine, transaction: Transaction, alias: str) -> Changes:
     view = transaction.view(alias)
     rows = {}
     for table_id, changes in view.changes.rows.items():
-        table = view.tables.get(table_id)
+        table = view.table_of(table_id)
         if table is not None:
             rows[table_id] = _flushed(engine, transaction, view, table, changes)
     return replace(view.changes, rows=rows)

@@ -9,6 +9,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -28,6 +29,9 @@ class Capabilities:
     """What a format can do, as data. A statement that needs a missing one is refused before it touches anything."""
 
     multi_table_commit: bool = False
+    table_versions: bool = False
+    """Every table has versions of its own, the catalog as a whole has none: a snapshot looks at each table when it is
+    asked for it."""
     schemas: bool = False
     views: bool = False
     ddl: bool = False
@@ -66,6 +70,7 @@ class Snapshot(ABC):
     """
 
     id: int
+    """Of formats with `table_versions`: 0."""
     time: datetime
 
     @abstractmethod
@@ -76,6 +81,22 @@ class Snapshot(ABC):
 
     @abstractmethod
     def views(self) -> Mapping[int, ViewInfo]: ...
+
+    def table_of(self, id: int) -> TableInfo | None:
+        """The table with this id."""
+        return self.tables().get(id)
+
+    def find_table(self, schema: SchemaInfo, name: str) -> TableInfo | None:
+        """The table with this name. A format that reads metadata table by table reads that of this one only."""
+        return self._tables_by_name.get((schema.id, name.casefold()))
+
+    @cached_property
+    def _tables_by_name(self) -> Mapping[tuple[int, str], TableInfo]:
+        return {(table.schema_id, table.name.casefold()): table for table in self.tables().values()}
+
+    def version(self, table: TableInfo) -> int:
+        """The version that `table` has here: the snapshot's, unless tables have their own."""
+        return self.id
 
     @abstractmethod
     def files(self, table: TableInfo) -> pa.Table:
@@ -121,8 +142,11 @@ class Catalog(ABC):
         """The snapshot at `point`; ProgrammingError when there is none."""
 
     @abstractmethod
-    def history(self) -> Sequence[SnapshotInfo]:
-        """All kept snapshots, oldest first."""
+    def history(self, table: TableInfo | None = None) -> Sequence[SnapshotInfo]:
+        """All kept snapshots, oldest first: of the catalog, or those that touched `table`.
+
+        ProgrammingError without `table` where tables have versions of their own.
+        """
 
     @abstractmethod
     def option(self, name: str, table: TableInfo | None = None) -> str | None:

@@ -85,7 +85,7 @@ def settle(context: Context, alias: str, table_id: int, work: Callable[[Subject]
     for attempt in range(_TRIES):
         transaction = Transaction(context.transaction.catalogs)
         view = transaction.view(alias)
-        table = view.tables.get(table_id)
+        table = view.table_of(table_id)
         if table is None:
             return None
         try:

@@ -110,7 +110,10 @@ CATALOG_PLACEHOLDER = "{DUCKLAKE_CATALOG}"
 
 @dataclass(frozen=True, slots=True)
 class SnapshotInfo:
-    """One line of a catalog's (or table's) history. `changes` maps a kind of change to the names or ids it touched."""
+    """One line of a catalog's (or table's) history. `changes` maps a kind of change to the names or ids it touched.
+
+    `operation`, its `parameters` and `metrics` are there where the format keeps them.
+    """
 
     id: int
     time: datetime
@@ -119,6 +122,9 @@ class SnapshotInfo:
     author: str | None = None
     message: str | None = None
     extra_info: str | None = None
+    operation: str | None = None
+    parameters: Mapping[str, str] = field(default_factory=dict)
+    metrics: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from lakedbapi.context import Context
 from lakedbapi.engine.base import ROW_ID, ROW_SNAPSHOT, Relation, ScanRelation, View
 from lakedbapi.errors import NotSupportedError, ProgrammingError
 from lakedbapi.formats.base import Catalog, ChangeScan
-from lakedbapi.model.catalog import AsOf
+from lakedbapi.model.catalog import AsOf, TableInfo
 from lakedbapi.model.scan import Scan
 from lakedbapi.model.sql_types import quote_identifier, quote_literal
 from lakedbapi.query.names import resolve_table
@@ -41,8 +41,8 @@ def change_feed(
     """
     if not catalog.capabilities.change_feed:
         raise NotSupportedError(f"{kind}: format {catalog.format!r} keeps no change feed; compare two versions instead")
-    first, last = _first(context, catalog, kind, bounds[0]), _last(context, catalog, kind, bounds[1])
-    table = resolve_table(replace(context, as_of=AsOf(version=last)), name).table
+    _, view, _, table = resolve_table(replace(context, as_of=_end(context, kind, bounds[1])), name)
+    first, last = _first(context, catalog, kind, table, bounds[0]), view.snapshot.version(table)
     wanted = {INSERTIONS: ("insert",), DELETIONS: ("delete",)}.get(kind, ("insert", "delete"))
     changes = catalog.table_changes(table, first, last) if first <= last else ()
     parts = [change for change in changes if change.kind in wanted]
@@ -83,19 +83,19 @@ def _plain(rows: str, columns: Sequence[str], shown: frozenset[str]) -> str:
     return f"SELECT {', '.join(columns)}{extra} FROM (\n{rows}\n)"
 
 
-def _first(context: Context, catalog: Catalog, kind: str, value: Any) -> int:
+def _first(context: Context, catalog: Catalog, kind: str, table: TableInfo, value: Any) -> int:
     """The first snapshot of the range."""
     bound = _bound(context, kind, value)
     if isinstance(bound, int):
         return bound
-    history = catalog.history()
+    history = catalog.history(table if catalog.capabilities.table_versions else None)
     return min((info.id for info in history if info.time >= bound), default=history[-1].id + 1)
 
 
-def _last(context: Context, catalog: Catalog, kind: str, value: Any) -> int:
-    """The last snapshot of the range; ProgrammingError when it does not exist."""
+def _end(context: Context, kind: str, value: Any) -> AsOf:
+    """The last snapshot of the range."""
     bound = _bound(context, kind, value)
-    return catalog.as_of(AsOf(version=bound) if isinstance(bound, int) else AsOf(timestamp=bound)).id
+    return AsOf(version=bound) if isinstance(bound, int) else AsOf(timestamp=bound)
 
 
 def _bound(context: Context, kind: str, value: Any) -> int | datetime.datetime:

@@ -109,11 +109,7 @@ def _snapshots(call: _Call) -> dict[str, Relation]:
 
 def _history(call: _Call) -> dict[str, Relation]:
     """The snapshots that touched the table, or all."""
-    infos = call.catalog.history()
-    if "table_name" in call.arguments:
-        _, _, schema, table = call.table()
-        touched = {str(table.id), f"{schema.name}.{table.name}"}
-        infos = [info for info in infos if any(not touched.isdisjoint(names) for names in info.changes.values())]
+    infos = call.catalog.history(call.table().table if "table_name" in call.arguments else None)
     return call.result(_SNAPSHOTS, [_snapshot(info) for info in infos])
 
 

@@ -25,7 +25,7 @@ from lakedbapi.formats.ducklake.delete_reader import DeleteReader
 from lakedbapi.formats.ducklake.feed import table_changes
 from lakedbapi.formats.ducklake.file_rows import FileRows
 from lakedbapi.formats.ducklake.files import foreign_directories
-from lakedbapi.formats.ducklake.history import read_history
+from lakedbapi.formats.ducklake.history import qualified, read_history
 from lakedbapi.formats.ducklake.ids import uuid7
 from lakedbapi.formats.ducklake.inlined import InlinedTable, can_inline
 from lakedbapi.formats.ducklake.maintenance import DuckLakeMaintenance
@@ -194,9 +194,14 @@ class DuckLakeCatalog(Catalog):
                 _shorten(self._objects)
         return objects
 
-    def history(self) -> Sequence[SnapshotInfo]:
+    def history(self, table: TableInfo | None = None) -> Sequence[SnapshotInfo]:
         with self.backend.read() as connection:
-            return read_history(connection, self.backend.tables)
+            infos = read_history(connection, self.backend.tables)
+        if table is None:
+            return infos
+        schema = self.latest().schemas().get(table.schema_id)
+        touched = {str(table.id), *(() if schema is None else (qualified(schema.name, table.name),))}
+        return [info for info in infos if any(not touched.isdisjoint(names) for names in info.changes.values())]
 
     def option(self, name: str, table: TableInfo | None = None) -> str | None:
         snapshot = self._latest or self.latest()

@@ -61,5 +61,10 @@ def changes_by_kind(text: str | None) -> Mapping[str, tuple[str, ...]]:
     return {_KINDS.get(word, word): tuple(_spell(entry) for entry in entries) for word, entries in parse(text).items()}
 
 
+def qualified(*names: str) -> str:
+    """The name as changes spell it."""
+    return ".".join(name if _PLAIN_NAME.fullmatch(name) else f'"{name}"' for name in names)
+
+
 def _spell(entry: str) -> str:
     return _QUOTED_NAME.sub(lambda name: name[1] if _PLAIN_NAME.fullmatch(name[1]) else name[0], entry)
