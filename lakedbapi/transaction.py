@@ -30,7 +30,7 @@ class Parts:
     """What each part number of a scan stands for: arrays as long as the scan has parts.
 
     `keys`: for FILE the file id; for the others the index into `Contents.staged_files`, `row_groups`, `staged_rows`.
-    `live`: the rows of the part that are not deleted.
+    `live`: the rows of the part that are not deleted by position.
     """
 
     kinds: npt.NDArray[np.int8]
@@ -100,9 +100,17 @@ class Contents:
         )
         return Scan(self.table.schema, tuple(groups), tuple(rows)), parts
 
-    def count(self) -> int:
-        """The number of live rows, without reading any file."""
+    @cached_property
+    def counted(self) -> npt.NDArray[np.bool_]:
+        """For each of `files` whether its live rows can be counted without reading it."""
+        known: npt.NDArray[np.bool_] = self.files.column("deleted_count").is_valid().to_numpy()
+        return known
+
+    def count(self) -> int | None:
+        """The number of live rows; None when files have to be read to tell."""
         files = self.files
+        if not self.counted.all():
+            return None
         committed = int(files.column("record_count").to_numpy().sum() - files.column("deleted_count").to_numpy().sum())
         staged = sum(staged.file.record_count - len(staged.deletes or ()) for staged in self.staged_files)
         rows = sum(group.rows.num_rows - len(group.deletes or ()) for group in self.row_groups)

@@ -54,7 +54,7 @@ def delete_rows(
     files."""
     target = reading(target, statement)
     pruning = prune(target.context, target.contents, bounds or statement.where, target.name)
-    whole = whole_files(statement, pruning)
+    whole = whole_files(target, statement, pruning)
     rows, parts = matching(target, statement, pruning.keep & ~whole, extra or {})
     addresses = Addresses.of(rows)
     if statement.source:
@@ -75,11 +75,11 @@ def reading(target: Target, statement: Delete) -> Target:
     return replace(target, hidden=revealed(target, [statement.where], statement.source))
 
 
-def whole_files(statement: Delete, pruning: Pruning) -> npt.NDArray[np.bool_]:
+def whole_files(target: Target, statement: Delete, pruning: Pruning) -> npt.NDArray[np.bool_]:
     """The files that go unread: statistics prove the condition for all of their rows, and nobody asks for the rows."""
     if statement.source or statement.returning:
         return np.zeros(len(pruning.keep), np.bool_)
-    return pruning.all_match
+    return pruning.all_match & target.contents.counted
 
 
 def drop_files(target: Target, changes: RowChanges, whole: npt.NDArray[np.bool_]) -> RowChanges:
@@ -95,10 +95,20 @@ def drop_files(target: Target, changes: RowChanges, whole: npt.NDArray[np.bool_]
 
 
 def _delete_all(target: Target) -> Counted:
-    count = target.contents.count()
+    count = count_rows(target)
     if count:
         target.stage(target.contents.delete_all(), read=True)
     return Counted(count, deleted=count)
+
+
+def count_rows(target: Target) -> int:
+    """The number of rows of the target; reads files only where equality deletes reach them."""
+    count = target.contents.count()
+    if count is None:
+        scan, _ = target.contents.scan()
+        query = target.query(f"SELECT count(*) AS n FROM {target.from_item}", target.scan_relation(scan))
+        count = int(target.fetch(query).column("n")[0].as_py())
+    return count
 
 
 def matching(

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from lakedbapi.context import Context
 from lakedbapi.dml.addresses import Addresses, first_of_each
-from lakedbapi.dml.delete import drop_files, matching, reading, whole_files
+from lakedbapi.dml.delete import count_rows, drop_files, matching, reading, whole_files
 from lakedbapi.dml.merge import merging
 from lakedbapi.dml.namesakes import told_apart
 from lakedbapi.dml.new_rows import MEMORY_LIMIT
@@ -43,7 +43,7 @@ def _lines(target: Target, statement: Insert | Update | Delete | Merge | Truncat
         return
     if isinstance(statement, Truncate) or (isinstance(statement, Delete) and _is_everything(statement)):
         yield f"files: {count:,} dropped whole, none read"
-        yield f"rows: {target.contents.count():,} deleted"
+        yield f"rows: {count_rows(target):,} deleted"
         return
     if isinstance(statement, Merge):
         plan = merging(target, statement)
@@ -53,7 +53,7 @@ def _lines(target: Target, statement: Insert | Update | Delete | Merge | Truncat
         where = _as_delete(statement)
         target = reading(target, where)
         pruning = prune(target.context, target.contents, where.where, target.name)
-        whole = whole_files(where, pruning) & isinstance(statement, Delete)
+        whole = whole_files(target, where, pruning) & isinstance(statement, Delete)
         keep = pruning.keep & ~whole
         rows, parts = matching(target, where, keep, {})
         addresses = Addresses.of(rows)

@@ -14,7 +14,7 @@ from lakedbapi.dml.target import Target
 from lakedbapi.dml.writing import option
 from lakedbapi.errors import ProgrammingError
 from lakedbapi.model.changes import RowChanges
-from lakedbapi.model.scan import Scan
+from lakedbapi.model.scan import Scan, live_counts
 from lakedbapi.transaction import Contents
 
 MERGE_ON_READ = "merge-on-read"
@@ -107,7 +107,7 @@ def touched(target: Target, changes: RowChanges) -> Touched:
     ids = files.column("file_id").to_numpy()
     records = files.column("record_count").to_numpy()
     staged = np.array([len(changes.deleted[file]) for file in ids.tolist()], np.int64)
-    live = records - files.column("deleted_count").to_numpy() - staged
+    live = live_counts(files) - staged
     return Touched(files.column("path").to_pylist(), ids, records, live, Policy.of(target).rewrites(records, live))
 
 

@@ -18,7 +18,7 @@ from lakedbapi.errors import NotSupportedError, ProgrammingError
 from lakedbapi.formats.base import Capabilities, Catalog
 from lakedbapi.model.catalog import SchemaInfo, TableInfo
 from lakedbapi.model.changes import RowChanges
-from lakedbapi.model.scan import Scan
+from lakedbapi.model.scan import Scan, live_counts
 from lakedbapi.model.sql_types import quote_identifier
 from lakedbapi.model.types import Field
 from lakedbapi.query.hidden import HIDDEN_COLUMNS
@@ -66,9 +66,10 @@ class Target:
 
     @cached_property
     def live_counts(self) -> npt.NDArray[np.int64]:
-        """The rows that are left in each file of `contents.files`."""
+        """The rows that are left in each file of `contents.files`; those of `contents.counted` are exact, others the
+        most that there can be."""
         files = self.contents.files
-        live: npt.NDArray[np.int64] = files.column("record_count").to_numpy() - files.column("deleted_count").to_numpy()
+        live: npt.NDArray[np.int64] = live_counts(files)
         staged = self.contents.rows.deleted
         if staged:
             counts = [len(staged.get(file, ())) for file in files.column("file_id").to_pylist()]

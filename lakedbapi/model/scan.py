@@ -9,10 +9,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from lakedbapi.model.delete_vector import DeleteVector
-from lakedbapi.model.types import Schema
+from lakedbapi.model.types import Field, Schema
 
 DATA_FILES = pa.schema(
     [
@@ -23,14 +26,23 @@ DATA_FILES = pa.schema(
         pa.field("row_id_start", pa.int64()),
         pa.field("snapshot_id", pa.int64()),
         pa.field("partition_id", pa.int64()),
-        pa.field("deleted_count", pa.int64(), nullable=False),
+        pa.field("deleted_count", pa.int64()),
     ]
 )
 """The columns every file list has, in any order; a format may append columns of its own for its own use.
 
 `path` is the full path or URL, `record_count` counts physical rows, `snapshot_id` is the snapshot that added the file,
-`deleted_count` the rows deleted in it at the snapshot of the list (0 = no delete vector).
+`deleted_count` the rows deleted in it at the snapshot of the list (0 = no deletes, NULL = not known without
+reading it, since equality deletes reach the file).
 """
+
+
+def live_counts(files: pa.Table) -> npt.NDArray[np.int64]:
+    """The rows of each of `files` that are not deleted; where that is not known, all its rows."""
+    deleted = pc.fill_null(files.column("deleted_count"), 0)
+    counts: npt.NDArray[np.int64] = pc.subtract(files.column("record_count"), deleted).to_numpy()
+    return counts
+
 
 FIELD_ID = "field id"
 NAME = "name"
@@ -43,6 +55,24 @@ ROW_SNAPSHOT_FIELD = 2147483539
 
 
 @dataclass(frozen=True)
+class EqualityDeletes:
+    """Deletes by value: a row goes when a row of a delete file that reaches its data file has the same `keys`.
+
+    NULL is the same as NULL, and NaN as NaN. `files` are the delete files (columns `path` string, `scope` and
+    `sequence_number` int64). One reaches a data file of the same scope (NULL: of any scope) with a lower sequence
+    number. `scopes` and `sequence_numbers` (int64, never NULL) are those of the data files, by row number.
+    """
+
+    keys: tuple[Field, ...]
+    """Found in both kinds of files like any column of the table; they need not be in its schema any more."""
+    files: pa.Table
+    scopes: pa.Array
+    sequence_numbers: pa.Array
+    names_without_ids: Mapping[int, tuple[str, ...]] | None = None
+    """As in `FileGroup`, for the delete files."""
+
+
+@dataclass(frozen=True)
 class FileGroup:
     """Data files that are read the same way.
 
@@ -50,19 +80,22 @@ class FileGroup:
     `names` maps a field id to the name that the field has in these files, where `match` is `NAME`.
     `constants` has one row a file, and columns named by field id (as text): values of columns that are not read from
     the file (hive and Delta partition columns). `max_row_snapshot`: keep only rows whose embedded
-    `ROW_SNAPSHOT_FIELD` is NULL or <= this. `embedded` is true when some file may carry the two embedded columns.
-    `encryption_keys`: base64 footer key by row number of `files`.
+    `ROW_SNAPSHOT_FIELD` is NULL or <= this. `embedded`: the ids of the embedded columns that some file may carry.
+    `encryption_keys`: base64 footer key by row number of `files`. `names_without_ids`: where `match` is `FIELD_ID`,
+    the names by field id that are tried in files that have no field ids at all.
     """
 
     files: pa.Table
     deletes: Mapping[int, DeleteVector] = field(default_factory=dict)
     """Deleted positions by row number of `files`; files without deletes have no entry."""
+    equality_deletes: tuple[EqualityDeletes, ...] = ()
     match: str = FIELD_ID
     names: Mapping[int, str] = field(default_factory=dict)
     constants: pa.Table | None = None
     max_row_snapshot: int | None = None
-    embedded: bool = True
+    embedded: frozenset[int] = frozenset({ROW_ID_FIELD, ROW_SNAPSHOT_FIELD})
     encryption_keys: Mapping[int, str] = field(default_factory=dict)
+    names_without_ids: Mapping[int, tuple[str, ...]] | None = None
 
 
 @dataclass(frozen=True)

@@ -3,48 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
 from lakedbapi.engine.base import FILENAME, PART, POSITION, ROW_ID, ROW_SNAPSHOT
-from lakedbapi.engine.duckdb import deletions
-from lakedbapi.engine.duckdb.footers import FileSchema, file_schemas
-from lakedbapi.engine.duckdb.mapping import Mapped, map_field, needs_footers
+from lakedbapi.engine.duckdb import deletions, equality
+from lakedbapi.engine.duckdb.footers import file_schemas
+from lakedbapi.engine.duckdb.mapping import found_in, needs_footers
 from lakedbapi.engine.duckdb.perfile import PerFile
 from lakedbapi.engine.duckdb.resources import Resources
+from lakedbapi.engine.duckdb.source import Piece, Source
 from lakedbapi.errors import NotSupportedError
 from lakedbapi.model import scan as model
 from lakedbapi.model.scan import FileGroup
-from lakedbapi.model.sql_types import quote_identifier, quote_literal, sql_type
-from lakedbapi.model.types import Field, Schema
-
-_VIRTUAL = frozenset({"file_index", "file_row_number", "filename"})
-
-
-@dataclass(frozen=True)
-class Piece:
-    """Files of a group that one `read_parquet` reads.
-
-    `rows` are their row numbers in the group, `methods` how the deletes of each are applied, `schema` is what they have
-    in common where that had to be looked up.
-    """
-
-    group: FileGroup
-    rows: npt.NDArray[np.int64]
-    first_part: int
-    methods: npt.NDArray[np.str_]
-    schema: FileSchema | None
-
-    def column(self, name: str) -> pa.Array:
-        """A column of the file list, for the files of the piece."""
-        return self.take(self.group.files.column(name))
-
-    def take(self, values: pa.ChunkedArray | pa.Array) -> pa.Array:
-        taken = values.take(pa.array(self.rows))
-        return taken.combine_chunks() if isinstance(taken, pa.ChunkedArray) else taken
+from lakedbapi.model.sql_types import quote_identifier
+from lakedbapi.model.types import Schema
 
 
 def files_sql(
@@ -70,41 +45,49 @@ def _pieces(
     vectors = [group.deletes.get(row) for row in range(len(counts))] if group.deletes else []
     methods = np.full(len(counts), deletions.NONE)
     if vectors:
-        methods = deletions.methods(vectors, counts, exhaustive=exhaustive, threads=resources.threads)
-    for rows in deletions.read_together(methods, counts, threads=resources.threads):
+        in_order = exhaustive and not group.equality_deletes
+        methods = deletions.methods(vectors, counts, exhaustive=in_order, threads=resources.threads)
+    for rows in _told_apart(group, deletions.read_together(methods, counts, threads=resources.threads)):
         if not needs_footers(schema, group):
             yield Piece(group, rows, first_part, methods[rows], None)
             continue
         for file_schema, same in file_schemas(group.files.column("path"), rows, resources):
-            yield Piece(group, same, first_part, methods[same], file_schema)
+            yield Piece(found_in(file_schema, group), same, first_part, methods[same], file_schema)
+
+
+def _told_apart(group: FileGroup, together: Sequence[npt.NDArray[np.int64]]) -> Iterator[npt.NDArray[np.int64]]:
+    """Files that no equality delete reaches are kept out of the joins with them."""
+    if not group.equality_deletes:
+        yield from together
+        return
+    reached = np.logical_or.reduce([equality.reached(deletes) for deletes in group.equality_deletes])
+    for rows in together:
+        yield from (part for part in (rows[~reached[rows]], rows[reached[rows]]) if len(part))
 
 
 def _piece_sql(schema: Schema, piece: Piece, extra: Mapping[str, str], resources: Resources) -> str:
     per_file = PerFile(resources)
-    source = _Source(piece)
-    columns = [f"{_column(f, piece, source, per_file)} AS {quote_identifier(f.name)}" for f in schema.fields]
+    source = Source(piece)
+    columns = [f"{source.value(f, per_file)} AS {quote_identifier(f.name)}" for f in schema.fields]
     columns += [f"{_extra(kind, piece, source, per_file)} AS {quote_identifier(name)}" for kind, name in extra.items()]
     left_out = deletions.Deletions()
     if piece.group.deletes:
         vectors = [piece.group.deletes.get(row) for row in piece.rows.tolist()]
         counts = piece.column("record_count").to_numpy()
         left_out = deletions.deletions(piece.methods, vectors, counts, resources)
+    by_value = "".join(
+        equality.join(f"_lake_e{number}", deletes, piece, source, per_file, resources)
+        for number, deletes in enumerate(piece.group.equality_deletes)
+    )
     conditions = [] if left_out.condition is None else [left_out.condition]
     if piece.group.max_row_snapshot is not None:
         snapshot = source.embedded(model.ROW_SNAPSHOT_FIELD)
         conditions.append(f"({snapshot} IS NULL OR {snapshot} <= {piece.group.max_row_snapshot})")
     where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
-    return f"SELECT {', '.join(columns)} FROM {source.sql(resources)}{left_out.join}{per_file.join()}{where}"
+    return f"SELECT {', '.join(columns)} FROM {source.sql(resources)}{left_out.join}{per_file.join()}{by_value}{where}"
 
 
-def _column(field: Field, piece: Piece, source: _Source, per_file: PerFile) -> str:
-    constants = piece.group.constants
-    if constants is not None and str(field.id) in constants.column_names:
-        return per_file.value(piece.take(constants.column(str(field.id))), sql_type(field.type))
-    return source.column(field)
-
-
-def _extra(kind: str, piece: Piece, source: _Source, per_file: PerFile) -> str:
+def _extra(kind: str, piece: Piece, source: Source, per_file: PerFile) -> str:
     if kind == PART:
         if piece.rows[-1] - piece.rows[0] == len(piece.rows) - 1:
             return f"CAST(file_index AS BIGINT) + {piece.first_part + int(piece.rows[0])}"
@@ -120,37 +103,4 @@ def _extra(kind: str, piece: Piece, source: _Source, per_file: PerFile) -> str:
         assert kind == ROW_SNAPSHOT
         number = per_file.value(piece.column("snapshot_id"), "BIGINT")
         embedded = model.ROW_SNAPSHOT_FIELD
-    return f"coalesce({source.embedded(embedded)}, {number})" if piece.group.embedded else f"({number})"
-
-
-class _Source:
-    """The `read_parquet` call; it reads the columns that it was asked for."""
-
-    def __init__(self, piece: Piece) -> None:
-        self._piece = piece
-        self._columns: dict[str, str] = {}
-
-    def column(self, field: Field) -> str:
-        """SQL for a column of the table."""
-        # The own name makes errors and plans readable.
-        name = field.name if field.name.casefold() not in _VIRTUAL else f"_lake_{field.id}"
-        mapped = map_field(field, quote_identifier(name), self._piece.group, self._piece.schema)
-        self._add(name, mapped)
-        return mapped.expression
-
-    def embedded(self, field_id: int) -> str:
-        name = f"_lake_{field_id}"
-        self._add(name, Mapped(str(field_id), "BIGINT", None, quote_identifier(name)))
-        return quote_identifier(name)
-
-    def _add(self, name: str, mapped: Mapped) -> None:
-        default = "NULL" if mapped.default is None else quote_literal(mapped.default)
-        self._columns[mapped.key] = (
-            f"{{name: {quote_literal(name)}, type: {quote_literal(mapped.read_type)}, default_value: {default}}}"
-        )
-
-    def sql(self, resources: Resources) -> str:
-        # A schema without columns is not allowed.
-        columns = self._columns or {"0": "{name: '_lake_0', type: 'BOOLEAN', default_value: NULL}"}
-        schema = ", ".join(f"{key}: {column}" for key, column in columns.items())
-        return f"read_parquet({resources.paths(self._piece.column('path'))}, schema = MAP {{{schema}}})"
+    return f"coalesce({source.embedded(embedded)}, {number})" if embedded in piece.group.embedded else f"({number})"

@@ -25,6 +25,16 @@ class Node:
     field_id: int | None
     children: tuple[Node, ...] = ()
 
+    @property
+    def has_ids(self) -> bool:
+        return any(node.field_id is not None for node in self.tree())
+
+    def tree(self) -> Iterator[Node]:
+        """The node and all below it."""
+        yield self
+        for child in self.children:
+            yield from child.tree()
+
 
 @dataclass(frozen=True)
 class FileSchema:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from lakedbapi.engine.duckdb.footers import FileSchema, Node
 from lakedbapi.model.scan import FIELD_ID, NAME, POSITION, FileGroup
@@ -28,7 +28,21 @@ class Mapped:
 
 def needs_footers(schema: Schema, group: FileGroup) -> bool:
     """Whether the files' own schemas matter: `read_parquet` finds columns by id itself, but not fields of structs."""
-    return group.match == POSITION or any(_has_struct(f.type) for f in schema.fields)
+    if group.match == POSITION or group.names_without_ids is not None:
+        return True
+    return any(_has_struct(f.type) for f in schema.fields)
+
+
+def found_in(schema: FileSchema, group: FileGroup) -> FileGroup:
+    """The group as files with this schema are to be read: by the names for files without ids, if they have none."""
+    if group.names_without_ids is None or any(node.has_ids for node in schema.columns):
+        return group
+    present = {node.name for column in schema.columns for node in column.tree()}
+    names = {
+        id: next((name for name in names if name in present), f"_lake_absent_{id}")
+        for id, names in group.names_without_ids.items()
+    }
+    return replace(group, match=NAME, names=names, names_without_ids=None, embedded=frozenset())
 
 
 def map_field(field: Field, read: str, group: FileGroup, schema: FileSchema | None) -> Mapped:

@@ -178,7 +178,7 @@ class DuckLakeSnapshot(Snapshot):
             match=NAME,
             names=names,
             constants=_folder_values(files, folders) if folders else None,
-            embedded=False,  # A file without field ids has none of the columns that only ids tell.
+            embedded=frozenset(),  # A file without field ids has none of the columns that only ids tell.
             encryption_keys=keys,
         )
 
