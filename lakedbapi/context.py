@@ -27,6 +27,8 @@ class Context:
     parameters: Mapping[str, object] = field(default_factory=dict)
     registered: Mapping[str, pa.Table | pa.RecordBatchReader] = field(default_factory=dict)
     as_of: AsOf | None = None
+    allow_external: bool = False
+    """Whether the program trusts whoever wrote the SQL, in statements and in the catalog."""
 
 
 @dataclass(frozen=True)

@@ -41,6 +41,7 @@ def _set_option(context: Context, call: Call) -> None:
         raise ProgrammingError(f"{call.name} needs the option's name")
     schema, table = arguments.text("schema"), arguments.text("table_name")
     view = arguments.view
+    context.transaction.check_writable(view.alias)
     if table is not None:
         _, _, _, found = query.resolve_table(context, Name((view.alias, schema or "main", table)))
         view.catalog.set_option(option, value, table=found)

@@ -64,6 +64,8 @@ class Session:
         self._options = options
         self._lock = threading.RLock()
         self._catalogs: dict[str, Catalog] = {}
+        self._read_only: dict[str, AsOf | None] = {}
+        """Catalogs that were attached for reading, and at which point: None = the newest state."""
         self._engine: Engine | None = None
         self._transaction: Transaction | None = None
         self._explicit = False
@@ -104,7 +106,7 @@ class Session:
         with self._lock, _naming(text):
             parsed = self._parse(text)
             values = sql.bind(parsed.parameters, parameters)
-            return self._run(lambda context: self._dispatch(parsed.statement, context), values, as_of, parsed.statement)
+            return self._run(lambda context: self._dispatch(parsed, context), values, as_of, parsed.statement)
 
     def execute_many(self, text: str, parameter_sets: Sequence[Parameters], *, as_of: AsOf | None = None) -> Outcome:
         """Run one DML statement for each parameter set, atomically; `rowcount` is the sum."""
@@ -116,9 +118,12 @@ class Session:
                 )
             statement = parsed.statement
             values = [sql.bind(parsed.parameters, parameters) for parameters in parameter_sets]
-            return self._run(
-                lambda context: _counted(dml.execute_many(_writable(context), statement, values)), {}, as_of, statement
-            )
+
+            def run(context: Context) -> Outcome:
+                _check_file_names(parsed, context)
+                return _counted(dml.execute_many(_writable(context), statement, values))
+
+            return self._run(run, {}, as_of, statement)
 
     def ingest(
         self,
@@ -165,9 +170,15 @@ class Session:
             attached = parse_attach(location, alias, options or {})
             if attached.alias in self._catalogs:
                 raise ProgrammingError(f"a catalog named {attached.alias!r} is attached already: choose another alias")
-            self._catalogs[attached.alias] = _open(attached)
+            catalog = _open(attached)
+            if attached.as_of is not None:
+                catalog.as_of(attached.as_of)
+            self._catalogs[attached.alias] = catalog
+            if attached.read_only:
+                self._read_only[attached.alias] = attached.as_of
             if self._transaction is not None:
                 self._transaction.catalogs = dict(self._catalogs)
+                self._transaction.reading = dict(self._read_only)
             self._drop_engine()
             if self._options.format is None and len(self._catalogs) == 1:
                 self.search_path = (attached.alias, attached.schema)
@@ -179,6 +190,7 @@ class Session:
                 raise ProgrammingError("DETACH cannot run inside a transaction with changes: commit or roll back first")
             found = self._attached(alias)
             self._catalogs.pop(found)
+            self._read_only.pop(found, None)
             if self.search_path[0] == found:
                 self.search_path = WITHOUT_CATALOG
             self._transaction = None
@@ -255,6 +267,7 @@ class Session:
             values or {},
             self.registered,
             as_of,
+            self._options.allow_external,
         )
 
     def _parse(self, text: str) -> st.Parsed:
@@ -305,8 +318,9 @@ class Session:
             self._discard(transaction, transaction.written - written)
             raise
 
-    def _dispatch(self, statement: st.Statement, context: Context) -> Outcome:
-        return HANDLERS[type(statement)](self, statement, context)
+    def _dispatch(self, parsed: st.Parsed, context: Context) -> Outcome:
+        _check_file_names(parsed, context)
+        return HANDLERS[type(parsed.statement)](self, parsed.statement, context)
 
     def _select(self, statement: st.Select, context: Context) -> Outcome:
         planned = query.plan(context, statement)
@@ -399,7 +413,10 @@ class Session:
     def _open_transaction(self) -> Transaction:
         if self._transaction is None:
             self._transaction = Transaction(
-                dict(self._catalogs), as_of=self._options.as_of, read_only=self._options.read_only
+                dict(self._catalogs),
+                as_of=self._options.as_of,
+                read_only=self._options.read_only,
+                reading=dict(self._read_only),
             )
         return self._transaction
 
@@ -482,6 +499,13 @@ def _naming(text: str) -> Iterator[None]:
         if error.statement is None:
             error.statement = text
         raise
+
+
+def _check_file_names(parsed: st.Parsed, context: Context) -> None:
+    """ProgrammingError for the name of a file, unless a relation is called so."""
+    for file in () if context.allow_external else parsed.file_names:
+        if file.name.last not in context.registered and query.find_relation(context, file.name) is None:
+            raise file.error
 
 
 def _writable(context: Context) -> Context:

@@ -250,10 +250,19 @@ class Transaction:
     """Snapshot isolation over any number of catalogs for reading, one for writing.
 
     Each catalog's snapshot is pinned when it is first asked for. `as_of` pins all of them in the past: read-only.
+    `reading` names the catalogs that cannot be changed anyway, some of which are pinned at a point of their own.
     """
 
-    def __init__(self, catalogs: Mapping[str, Catalog], *, as_of: AsOf | None = None, read_only: bool = False) -> None:
+    def __init__(
+        self,
+        catalogs: Mapping[str, Catalog],
+        *,
+        as_of: AsOf | None = None,
+        read_only: bool = False,
+        reading: Mapping[str, AsOf | None] = {},
+    ) -> None:
         self.catalogs = catalogs
+        self.reading = reading
         self.as_of = as_of
         self.read_only = read_only or as_of is not None
         self._pins: dict[str, Snapshot] = {}
@@ -278,12 +287,7 @@ class Transaction:
 
     def stage(self, alias: str, changes: Changes) -> None:
         """Replace what is staged for the catalog. A transaction writes one catalog."""
-        if self.read_only:
-            raise ProgrammingError(
-                "this connection reads a past snapshot and cannot change anything; connect without as_of"
-                if self.as_of is not None
-                else "this connection is read-only; connect without read_only to change tables"
-            )
+        self.check_writable(alias)
         others = [other for other, staged in self._state.changes.items() if other != alias and not staged.empty]
         if others:
             raise NotSupportedError(
@@ -292,6 +296,18 @@ class Transaction:
             )
         self._state = _State({**self._state.changes, alias: changes})
         self._views.pop(alias, None)
+
+    def check_writable(self, alias: str) -> None:
+        """ProgrammingError where this connection only reads the catalog."""
+        if self.read_only:
+            raise ProgrammingError(
+                "this connection reads a past snapshot and cannot change anything; connect without as_of"
+                if self.as_of is not None
+                else "this connection is read-only; connect without read_only to change tables"
+            )
+        if alias in self.reading:
+            way = "READ_ONLY" if self.reading[alias] is None else "SNAPSHOT_VERSION or SNAPSHOT_TIME"
+            raise ProgrammingError(f"catalog {alias!r} is attached for reading: ATTACH it without {way} to change it")
 
     @property
     def staged(self) -> tuple[str, Changes] | None:
@@ -336,7 +352,8 @@ class Transaction:
         snapshot = self._pins.get(alias)
         if snapshot is None:
             catalog = self._catalog(alias)
-            snapshot = self._pins[alias] = catalog.latest() if self.as_of is None else catalog.as_of(self.as_of)
+            point = self.reading.get(alias) or self.as_of
+            snapshot = self._pins[alias] = catalog.latest() if point is None else catalog.as_of(point)
         return snapshot
 
     def _view_at(self, alias: str, point: AsOf) -> CatalogView:

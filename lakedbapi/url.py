@@ -12,7 +12,7 @@ from types import MappingProxyType
 from typing import Any
 from urllib.parse import SplitResult, parse_qsl, quote, unquote, urlencode, urlsplit
 
-from lakedbapi.errors import InterfaceError, NotSupportedError, ProgrammingError
+from lakedbapi.errors import InterfaceError, ProgrammingError
 from lakedbapi.model.catalog import AsOf
 
 DEFAULT_ALIAS = "lake"
@@ -123,11 +123,11 @@ def parse_attach(location: str, alias: str | None, options: Mapping[str, str]) -
     kind = given.pop("type", None)
     if kind is not None:
         given.setdefault("format", kind.lower())
-    if given.keys() & {"snapshot_version", "snapshot_time", "as_of"}:
-        raise NotSupportedError(
-            "an attached catalog has no snapshot of its own: read its tables with AT (VERSION => …) or "
-            "AT (TIMESTAMP => …), or connect to it with as_of"
-        )
+    points = [given.pop(name) for name in ("snapshot_version", "snapshot_time", "as_of") if name in given]
+    if len(points) > 1:
+        raise ProgrammingError("ATTACH takes one of SNAPSHOT_VERSION, SNAPSHOT_TIME and AS_OF")
+    if points:
+        given["as_of"] = points[0]
     if alias is not None:
         given["alias"] = alias
     attached = parse(location, **given)

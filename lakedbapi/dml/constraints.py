@@ -10,6 +10,7 @@ from lakedbapi.errors import IntegrityError
 from lakedbapi.model.catalog import Constraint
 from lakedbapi.model.scan import RowGroup, Scan
 from lakedbapi.model.sql_types import quote_identifier
+from lakedbapi.sql import guard
 
 
 def verify(target: Target, rows: pa.Table) -> None:
@@ -27,6 +28,8 @@ def verify(target: Target, rows: pa.Table) -> None:
 
 def _verify_checks(target: Target, rows: pa.Table, checks: list[Constraint]) -> None:
     """A CHECK is violated where it is FALSE; NULL passes."""
+    for check in checks:
+        guard.check_stored(check.expression or "", f"a CHECK constraint of {target.table.name}")
     violated = ", ".join(f"count(*) FILTER (WHERE ({check.expression}) IS FALSE)" for check in checks)
     name = "_lake_checked"
     sql = f"SELECT {violated} FROM {target.path_of(name)} AS {quote_identifier(target.table.name)}"

@@ -29,7 +29,7 @@ _ARROW: dict[str, pa.DataType] = {
     "time": pa.time64("us"),
     "timestamp": pa.timestamp("us"),
     "timestamptz": pa.timestamp("us", tz="UTC"),
-    "interval": pa.duration("us"),
+    "interval": pa.month_day_nano_interval(),
     "uuid": pa.string(),
     "hugeint": pa.string(),
 }
@@ -181,6 +181,13 @@ def _array(kind: str, values: list[object]) -> pa.Array:
         return pa.array(values, pa.decimal128(precision, scale))
     if kind.startswith("list:"):
         return pa.array(values, pa.list_(_ARROW[kind.removeprefix("list:")]))
+    if kind == "interval":
+        values = [_interval(value) if isinstance(value, datetime.timedelta) else None for value in values]
     if kind in _CAST:
         values = [None if value is None else str(value) for value in values]
     return pa.array(values, _ARROW[kind])
+
+
+def _interval(value: datetime.timedelta) -> pa.MonthDayNano:
+    """With the days and the time that DuckDB makes of a single `timedelta`."""
+    return pa.MonthDayNano([0, value.days, (value.seconds * 10**6 + value.microseconds) * 1000])

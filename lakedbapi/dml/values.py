@@ -12,6 +12,7 @@ from lakedbapi.errors import ProgrammingError
 from lakedbapi.model.catalog import TableInfo
 from lakedbapi.model.sql_types import quote_identifier, sql_type
 from lakedbapi.model.types import Field, Struct
+from lakedbapi.sql import guard
 from lakedbapi.sql.statements import Assignment
 
 Render = Callable[[exp.Expression], str]
@@ -24,6 +25,8 @@ def cast(sql: str, field: Field) -> str:
 
 def default(field: Field) -> str:
     """The value of a column that a new row does not give. NULL stands for the next identity value."""
+    if field.default is not None:
+        guard.check_stored(field.default, f"the default of column {field.name!r}")
     return cast("NULL" if field.default is None or field.identity else f"({field.default})", field)
 
 

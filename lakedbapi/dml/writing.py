@@ -8,6 +8,7 @@ from lakedbapi.engine.base import Engine, WriteOptions
 from lakedbapi.formats.base import Catalog
 from lakedbapi.model.catalog import SchemaInfo, SortField, TableInfo
 from lakedbapi.model.changes import StagedRows, WrittenFile
+from lakedbapi.sql import guard
 from lakedbapi.transaction import CatalogView, Transaction
 
 ROW_ID_COLUMN = "_lake_row_id"
@@ -71,6 +72,7 @@ def write_options(catalog: Catalog, schema: SchemaInfo, table: TableInfo) -> Wri
 
 
 def _ordering(term: SortField) -> str:
+    guard.check_stored(term.expression, "the sort order of a table")
     return f"{term.expression} {'DESC' if term.descending else 'ASC'} NULLS {'FIRST' if term.nulls_first else 'LAST'}"
 
 

@@ -55,6 +55,7 @@ def check_alone(context: Context, verb: str) -> None:
 
 def maintenance_of(context: Context, alias: str, verb: str) -> Maintenance:
     """NotSupportedError when the catalog's format has none."""
+    context.transaction.check_writable(alias)
     catalog = context.transaction.catalogs[alias]
     if not catalog.capabilities.maintenance:
         raise NotSupportedError(

@@ -5,6 +5,7 @@ from lakedbapi.query.constants import constant, evaluate
 from lakedbapi.query.explain import explain, scan_lines
 from lakedbapi.query.filters import Filter
 from lakedbapi.query.names import (
+    find_relation,
     resolve_catalog,
     resolve_relation,
     resolve_schema,
@@ -25,6 +26,7 @@ __all__ = [
     "describe",
     "evaluate",
     "explain",
+    "find_relation",
     "nullability",
     "plan",
     "prune",

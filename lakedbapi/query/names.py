@@ -206,8 +206,9 @@ def _places(context: Context, name: Name) -> list[ResolvedSchema]:
 
 def _unknown(context: Context, kind: str, name: Name) -> ProgrammingError:
     places = _places(context, name)
-    if not places and len(name.parts) > 1:
-        return ProgrammingError(f"{kind} {name} does not exist: there is no schema {'.'.join(name.parts[:-1])}")
+    if not places:
+        path = name.parts[:-1] if len(name.parts) > 1 else context.search_path
+        return ProgrammingError(f"{kind} {name} does not exist: there is no schema {'.'.join(path)}")
     names = [table.name for place in places for table in place.view.tables.values()]
     names += [view.name for place in places for view in place.view.views.values()]
     where = "" if context.as_of is None else " at the point in time that is read"

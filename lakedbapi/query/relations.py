@@ -19,7 +19,7 @@ from lakedbapi.query.filters import Filter
 from lakedbapi.query.functions import lake_function, reveals
 from lakedbapi.query.hidden import HIDDEN_COLUMNS
 from lakedbapi.query.information_schema import information_schema
-from lakedbapi.query.names import DEFAULT_SCHEMA, ResolvedTable, resolve_relation
+from lakedbapi.query.names import DEFAULT_SCHEMA, ResolvedTable, find_relation, resolve_relation
 from lakedbapi.query.prune import prune
 from lakedbapi.query.travel import point_of
 from lakedbapi.sql import render
@@ -191,7 +191,7 @@ class _Collector:
                 f"view {info.name!r} is written in the SQL dialect {info.dialect!r}, which cannot be run here; "
                 "create a view with the same meaning in this SQL"
             )
-        query = _query_of(info, place)
+        query = _query_of(self.context, info, place)
         self.found[name] = View(query.text, info.column_aliases)
         self.expanding[name] = query
         try:
@@ -238,9 +238,9 @@ def _reads(query: Select, name: str) -> bool:
     return name.casefold() in named - {cte.alias.casefold() for cte in query.tree.find_all(exp.CTE)}
 
 
-def _query_of(info: ViewInfo, place: _Place) -> Select:
+def _query_of(context: Context, info: ViewInfo, place: _Place) -> Select:
     """The query of a view, with the own catalog's name filled in, and with the schemas of the point in time."""
-    query = _parsed(info, info.sql.replace(CATALOG_PLACEHOLDER, quote_identifier(place.alias)))
+    query = _parsed(context, info, info.sql.replace(CATALOG_PLACEHOLDER, quote_identifier(place.alias)), place)
     if CATALOG_PLACEHOLDER in info.sql:
         query = replace(query, identifiers=query.identifiers | {place.alias.casefold()})
     return _moved(info, query, place) if place.suffix else query
@@ -265,11 +265,17 @@ def _moved(info: ViewInfo, query: Select, place: _Place) -> Select:
     return replace(query, text=render(tree), tree=tree)
 
 
-def _parsed(info: ViewInfo, text: str) -> Select:
-    statement = sql.parse(text).statement
-    if not isinstance(statement, Select):
+def _parsed(context: Context, info: ViewInfo, text: str, place: _Place) -> Select:
+    parsed = sql.parse(text)
+    if not isinstance(parsed.statement, Select):
         raise ProgrammingError(f"view {info.name!r} is no query; drop it, and create it anew")
-    return statement
+    if not context.allow_external:  # Another program may have written it.
+        inner = replace(context, search_path=(place.alias, place.schema), as_of=place.point)
+        errors = [str(file.error) for file in parsed.file_names if find_relation(inner, file.name) is None]
+        refused = [parsed.external] * (parsed.external is not None) + errors
+        if refused:
+            raise ProgrammingError(f"view {info.name!r} is not run: {refused[0]}")
+    return parsed.statement
 
 
 def _shown(point: AsOf) -> str:

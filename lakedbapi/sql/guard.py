@@ -7,13 +7,14 @@ well; this gives a clear error first.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
 
 from lakedbapi.errors import ProgrammingError
 from lakedbapi.sql.keywords import words
 from lakedbapi.sql.relations import relation_starts
-from lakedbapi.sql.statements import Parsed
-from lakedbapi.sql.tokens import QUOTED, STRING, Token, error_at
+from lakedbapi.sql.statements import FileName, Name, Parsed
+from lakedbapi.sql.tokens import QUOTED, STRING, Token, error_at, scan
 
 REFUSED_STATEMENTS = {
     "copy": "read results from the cursor, or insert with INSERT … SELECT",
@@ -66,6 +67,20 @@ def check(parsed: Parsed, allow_external: bool) -> None:
         raise ProgrammingError(parsed.external, statement=parsed.text)
 
 
+@lru_cache(maxsize=2048)
+def check_stored(text: str, what: str) -> None:
+    """ProgrammingError when SQL that the catalog holds, which another program may have written, reaches outside.
+
+    `what` says what it is, such as `the default of column 'a'`.
+    """
+    tokens = scan(text)
+    error = _refused_function(text, tokens) or _refused_relation(text, tokens)
+    if error is None:
+        error = next((file.error for file in find_file_names(text, tokens)), None)
+    if error is not None:
+        raise ProgrammingError(f"{what} is not run: {error}")
+
+
 def find_external(text: str, tokens: Sequence[Token]) -> str | None:
     """The error message for the first thing in `text` that reaches outside; None when there is none."""
     error = _refused_function(text, tokens) or _refused_relation(text, tokens)
@@ -93,14 +108,41 @@ def _is_definition(tokens: Sequence[Token], index: int) -> bool:
 def _refused_relation(text: str, tokens: Sequence[Token]) -> ProgrammingError | None:
     for index in relation_starts(tokens):
         token = tokens[index]
-        if token.kind == STRING or (token.kind == QUOTED and _FILE_NAME.search(token.value)):
-            name = text[token.start : token.end]
-            return error_at(text, token.start, f"{name} is a file, and reading files is not allowed: {_ALLOW}")
+        if token.kind == STRING:
+            return _file_error(text, token)
         last = _last_of_path(tokens, index)
         if last.is_identifier and last.value.casefold() in _REFUSED_RELATIONS:
             reason = f"the relation {last.value} is not allowed, it shows the settings of the process"
             return error_at(text, token.start, f"{reason}: use lake.options() or lake.settings()")
     return None
+
+
+def find_file_names(text: str, tokens: Sequence[Token]) -> Iterator[FileName]:
+    """Quoted names of relations that the engine takes for files where there is no relation of that name."""
+    for index in relation_starts(tokens):
+        token = tokens[index]
+        if token.kind == QUOTED and _FILE_NAME.search(token.value) and not _is_defined(tokens, index):
+            yield FileName(Name(tuple(_path(tokens, index))), _file_error(text, token))
+
+
+def _is_defined(tokens: Sequence[Token], index: int) -> bool:
+    """Whether the name is that of what a statement creates, changes or drops, as in CREATE TABLE "a/b"."""
+    before = [token.key for token in tokens[max(0, index - 5) : index]]
+    if before[-3:] == ["if", "not", "exists"] or before[-2:] == ["if", "exists"]:
+        return True
+    return before[-2:] in [[verb, "table"] for verb in ("create", "replace", "drop", "alter", "truncate", "insert")]
+
+
+def _path(tokens: Sequence[Token], index: int) -> Iterator[str]:
+    yield tokens[index].value
+    while index + 2 < len(tokens) and tokens[index + 1].key == ".":
+        index += 2
+        yield tokens[index].value
+
+
+def _file_error(text: str, token: Token) -> ProgrammingError:
+    name = text[token.start : token.end]
+    return error_at(text, token.start, f"{name} is a file, and reading files is not allowed: {_ALLOW}")
 
 
 def _last_of_path(tokens: Sequence[Token], index: int) -> Token:

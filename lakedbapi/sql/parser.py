@@ -9,7 +9,7 @@ from lakedbapi.sql.alter import read_alter
 from lakedbapi.sql.commands import read_attach, read_call, read_describe, read_detach, read_transaction, read_use
 from lakedbapi.sql.ddl import read_comment, read_create, read_drop
 from lakedbapi.sql.dml import DML_VERBS, read_dml, read_truncate, skip_common_tables
-from lakedbapi.sql.guard import REFUSED_STATEMENTS, find_external
+from lakedbapi.sql.guard import REFUSED_STATEMENTS, find_external, find_file_names
 from lakedbapi.sql.keywords import QUERY_STARTS, words
 from lakedbapi.sql.parameters import find_parameters
 from lakedbapi.sql.queries import read_query
@@ -49,11 +49,12 @@ def _parse_statement(text: str) -> Parsed:
     tokens = statements[0]
     check_brackets(text, tokens)
     external = find_external(text, tokens)
+    file_names = tuple(find_file_names(text, tokens))
     parameters, splices = find_parameters(text, tokens)
     canonical, tokens = _spliced(Canonical(text), splices, tokens)
     specials, splices = find_specials(canonical, tokens)
     canonical, tokens = _spliced(canonical, splices, tokens)
-    return Parsed(text, _read_statement(Reader(canonical, tokens), specials), parameters, external)
+    return Parsed(text, _read_statement(Reader(canonical, tokens), specials), parameters, external, file_names)
 
 
 def _spliced(before: Canonical, splices: list[Splice], tokens: list[Token]) -> tuple[Canonical, list[Token]]:

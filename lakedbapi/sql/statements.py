@@ -11,6 +11,7 @@ from typing import Union
 
 from sqlglot import exp
 
+from lakedbapi.errors import ProgrammingError
 from lakedbapi.model.catalog import Constraint
 from lakedbapi.model.types import Field
 
@@ -418,6 +419,14 @@ class Parameters:
 
 
 @dataclass(frozen=True)
+class FileName:
+    """A quoted name that looks like that of a file, and the error for it where no relation has this name."""
+
+    name: Name
+    error: ProgrammingError
+
+
+@dataclass(frozen=True)
 class Parsed:
     """The result of `lakedbapi.sql.parse`; cached by text."""
 
@@ -426,3 +435,5 @@ class Parsed:
     parameters: Parameters
     external: str | None = None
     """Why the statement is no business of an untrusted user: what in it reaches files, settings or the environment."""
+    file_names: tuple[FileName, ...] = ()
+    """Relations that are only harmless if the lake has them."""

@@ -323,6 +323,42 @@ def test_attach_in_sql_needs_to_be_allowed(items: Cursor, tmp_path: Path) -> Non
         assert count(connection) == 3
 
 
+def test_attached_catalogs_have_points_in_time_of_their_own(items: Cursor, tmp_path: Path) -> None:
+    items.execute("INSERT INTO items (id) VALUES (4)")
+    items.connection.commit()
+    with lakedbapi.connect(tmp_path / "other", allow_attach=True) as connection:
+        for alias, options in (
+            ("old", "SNAPSHOT_VERSION 1"),
+            ("now", "READ_ONLY"),
+            ("late", "SNAPSHOT_TIME '2100-01-01'"),
+        ):
+            connection.execute(f"ATTACH '{tmp_path / 'shop'}' AS {alias} ({options})")
+        rows = connection.execute(
+            "SELECT (SELECT count(*) FROM old.items), (SELECT count(*) FROM now.items), 7"
+        ).fetchall()
+        assert rows == [(3, 4, 7)]
+        assert connection.execute("SELECT count(*) FROM late.items").fetchone() == (4,)
+        for alias, option in (("old", "SNAPSHOT_VERSION"), ("now", "READ_ONLY")):
+            with pytest.raises(ProgrammingError, match=f"attached for reading.*{option}"):
+                connection.execute(f"INSERT INTO {alias}.items (id) VALUES (5)")
+            with pytest.raises(ProgrammingError, match="attached for reading"):
+                connection.execute(f"CALL ducklake_merge_adjacent_files('{alias}')")
+            with pytest.raises(ProgrammingError, match="attached for reading"):
+                connection.execute(f"CALL {alias}.set_option('target_file_size', '1MB')")
+        connection.execute("CREATE TABLE mine AS SELECT * FROM old.items")
+        with pytest.raises(ProgrammingError, match="No snapshot found"):
+            connection.execute(f"ATTACH '{tmp_path / 'shop'}' AS wrong (SNAPSHOT_VERSION 99)")
+
+
+def test_a_schema_that_is_missing_is_named(items: Cursor, tmp_path: Path) -> None:
+    with lakedbapi.connect(tmp_path / "shop", schema="nope") as connection:
+        for statement in ("SELECT * FROM items", "DELETE FROM items", "CREATE TABLE t (i INTEGER)"):
+            with pytest.raises(ProgrammingError, match=r"schema lake\.nope"):
+                connection.execute(statement)
+        connection.execute("CREATE SCHEMA nope")
+        connection.execute("CREATE TABLE t (i INTEGER)")
+
+
 def test_processes_write_one_lake_at_the_same_time(items: Cursor, tmp_path: Path) -> None:
     program = (
         "import lakedbapi\n"

@@ -9,7 +9,7 @@ from pathlib import Path
 import duckdb
 import pytest
 
-from lakedbapi import AsOf, InterfaceError, NotSupportedError, ProgrammingError
+from lakedbapi import AsOf, InterfaceError, ProgrammingError
 from lakedbapi.url import masked, parse, parse_attach
 
 
@@ -169,8 +169,15 @@ def test_attach_names_the_catalog_after_its_file() -> None:
     assert parse_attach("shop", "x", {"type": "ducklake", "read_only": ""}).read_only
 
 
+def test_attach_takes_a_point_in_time() -> None:
+    attached = parse_attach("shop", None, {"snapshot_version": "1"})
+    assert (attached.as_of, attached.read_only) == (AsOf(version=1), True)
+    noon = datetime(2026, 3, 1, 12, tzinfo=timezone.utc)
+    assert parse_attach("shop", None, {"snapshot_time": "2026-03-01 12:00:00"}).as_of == AsOf(timestamp=noon)
+
+
 def test_attach_refuses_what_it_cannot_do() -> None:
-    with pytest.raises(NotSupportedError, match="AT \\(VERSION"):
-        parse_attach("shop", None, {"snapshot_version": "1"})
+    with pytest.raises(ProgrammingError, match="one of SNAPSHOT_VERSION, SNAPSHOT_TIME"):
+        parse_attach("shop", None, {"snapshot_version": "1", "snapshot_time": "2026-01-01"})
     with pytest.raises(ProgrammingError, match="say what to attach"):
         parse_attach("lake://", None, {})

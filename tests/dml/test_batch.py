@@ -41,6 +41,7 @@ VALUES = {
     "days": ("DATE", [datetime.date(1, 1, 1), "2020-01-02", datetime.datetime(2020, 1, 1, 23), None]),
     "clock": ("TIME", [datetime.time(1, 2, 3, 4), "05:00", None]),
     "spans": ("INTERVAL", [datetime.timedelta(days=40, microseconds=1), "1 month", None]),
+    "spans as text": ("VARCHAR", [datetime.timedelta(hours=30), datetime.timedelta(hours=-5), None]),
     "bytes": ("BLOB", [b"\x00\xff", bytearray(b"x"), None]),
     "ids": ("UUID", [uuid.UUID(int=1), str(uuid.UUID(int=2)), None]),
     "lists": ("DOUBLE[]", [[1.5, 2.5], [3.5], None]),

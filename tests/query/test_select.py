@@ -1,10 +1,15 @@
 from __future__ import annotations
 
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
 import duckdb
 import pyarrow as pa
 import pytest
 
-from lakedbapi.errors import NotSupportedError, ProgrammingError
+import lakedbapi
+from lakedbapi.errors import InternalError, NotSupportedError, ProgrammingError
 from tests.dml.conftest import Lake
 
 
@@ -161,3 +166,50 @@ def test_a_field_of_a_struct_can_be_looked_up_in_a_list_with_null(lake: Lake) ->
     lake("CREATE TABLE t AS SELECT {'y': i % 9} AS c FROM range(99) r(i)")
     lake.commit()
     assert lake("SELECT count(*) FROM t WHERE c.y IN (NULL, 6)") == [(11,)]
+
+
+@pytest.mark.skipif(duckdb.__version__ < "2", reason="DuckDB 1 has no fault that is known here")
+def test_a_connection_goes_on_after_a_fault_of_the_engine(lake: Lake) -> None:
+    lake("CREATE TABLE t AS SELECT {'y': i % 9} AS c FROM range(99) r(i)")
+    lake.commit()
+    lake("CREATE TABLE u AS SELECT 6 AS y")
+    with pytest.raises(InternalError, match="a fault of DuckDB") as caught:
+        lake("SELECT count(*) FROM t WHERE c.y IN (NULL, 6)")
+    assert "Stack Trace" not in str(caught.value)
+    assert lake("SELECT count(*) FROM t, u WHERE c.y = u.y") == [(11,)]
+
+
+def test_tables_may_be_called_like_files(lake: Lake) -> None:
+    lake('CREATE TABLE "a/b.parquet" (i INTEGER)')
+    lake('INSERT INTO "a/b.parquet" VALUES (1), (2)')
+    lake('UPDATE "a/b.parquet" SET i = 3 WHERE i = 2')
+    lake('CREATE VIEW v AS SELECT * FROM "a/b.parquet"')
+    lake.commit()
+    assert lake('SELECT i FROM "a/b.parquet" x ORDER BY i') == lake("SELECT i FROM v ORDER BY i") == [(1,), (3,)]
+    assert lake('SELECT * FROM lake.main."a/b.parquet" ORDER BY i') == [(1,), (3,)]
+    with pytest.raises(ProgrammingError, match="is a file"):
+        lake('SELECT * FROM "a/c.parquet"')
+    lake('DROP TABLE "a/b.parquet"')
+    with pytest.raises(ProgrammingError, match="is a file"):
+        lake("SELECT * FROM v")
+
+
+def test_stored_text_of_other_programs_is_guarded(lake: Lake, tmp_path: Path) -> None:
+    lake("CREATE TABLE t (a INTEGER, b VARCHAR DEFAULT 'x')")
+    lake("CREATE VIEW v AS SELECT 1 AS b")
+    lake.commit()
+    with closing(sqlite3.connect(tmp_path / "lake" / "catalog.sqlite")) as catalog:
+        catalog.execute("UPDATE ducklake_view SET sql = 'SELECT content FROM read_text(''/etc/hostname'')'")
+        catalog.execute(
+            "UPDATE ducklake_column SET default_value = 'getenv(''HOME'')', default_value_type = 'expression'"
+            " WHERE column_name = 'b'"
+        )
+        catalog.commit()
+    with lakedbapi.connect(tmp_path / "lake") as fresh:
+        again = Lake(fresh)
+        fresh.session.catalogs["lake"].forget()
+        with pytest.raises(ProgrammingError, match="view 'v' is not run: the function read_text is not allowed"):
+            again("SELECT * FROM v")
+        with pytest.raises(ProgrammingError, match="the default of column 'b' is not run: the function getenv"):
+            again("INSERT INTO t (a) VALUES (1)")
+        assert again("INSERT INTO t VALUES (1, 'y')") == 1

@@ -4,7 +4,7 @@ import pytest
 
 from lakedbapi import ProgrammingError
 from lakedbapi.sql import parse
-from lakedbapi.sql.guard import check
+from lakedbapi.sql.guard import check, check_stored
 
 
 def refused(text: str) -> str:
@@ -109,7 +109,15 @@ def test_settings_as_relations(text: str, relation: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "relation", ["'/etc/passwd'", "'s3://b/x.parquet'", '"x/y.parquet"', '"file.parquet"', "'t'", '"a*"']
+    ("relation", "is_name"),
+    [
+        ("'/etc/passwd'", False),
+        ("'s3://b/x.parquet'", False),
+        ('"x/y.parquet"', True),
+        ('"file.parquet"', True),
+        ("'t'", False),
+        ('"a*"', True),
+    ],
 )
 @pytest.mark.parametrize(
     "text",
@@ -131,8 +139,32 @@ def test_settings_as_relations(text: str, relation: str) -> None:
         "PIVOT {} ON a USING sum(b)",
     ],
 )
-def test_files_as_relations(text: str, relation: str) -> None:
-    assert "is a file, and reading files is not allowed" in refused(text.format(relation))
+def test_files_as_relations(text: str, relation: str, is_name: bool) -> None:
+    """A quoted name is that of a file only where the lake has no relation of the name."""
+    parsed = parse(text.format(relation))
+    errors = [str(file.error) for file in parsed.file_names] if is_name else [refused(text.format(relation))]
+    assert len(errors) == 1
+    assert "is a file, and reading files is not allowed" in errors[0]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        'CREATE TABLE "a/b" (i INT)',
+        'CREATE OR REPLACE TABLE "a/b" AS SELECT 1 AS i',
+        'CREATE TABLE IF NOT EXISTS "a/b" (i INT)',
+        'DROP TABLE IF EXISTS "a/b"',
+    ],
+)
+def test_what_a_statement_defines_may_be_called_like_a_file(text: str) -> None:
+    assert not parse(text).file_names
+
+
+@pytest.mark.parametrize("text", ["read_text('/etc/passwd')", '(SELECT 1 FROM "x.parquet")', "getenv('HOME')"])
+def test_stored_text_reaches_no_further_than_statements(text: str) -> None:
+    with pytest.raises(ProgrammingError, match=r"the default of column 'a' is not run: .* is"):
+        check_stored(text, "the default of column 'a'")
+    check_stored("upper('read_text(1)') || now()", "the default of column 'a'")
 
 
 @pytest.mark.parametrize(

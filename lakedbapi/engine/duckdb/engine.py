@@ -17,7 +17,7 @@ from lakedbapi.engine.duckdb import blame, confine, driver, errors, pool, write
 from lakedbapi.engine.duckdb.parameters import bind
 from lakedbapi.engine.duckdb.relations import Broken, define, use
 from lakedbapi.engine.duckdb.result import DuckDBResult, text_type
-from lakedbapi.errors import InterfaceError, OperationalError
+from lakedbapi.errors import InterfaceError, InternalError, OperationalError
 from lakedbapi.model.changes import WrittenFile
 from lakedbapi.model.sql_types import quote_identifier
 from lakedbapi.model.types import Schema
@@ -40,11 +40,16 @@ class DuckDBEngine(Engine):
         for name in catalogs:
             pool.check_alias(name)
         self._filesystems = tuple(filesystems)
-        self._instance: pool.Instance | None = pool.acquire(roots, filesystems, allow_external)
+        self._roots, self._catalogs, self._allow_external = roots, catalogs, allow_external
         self._running: set[Execution] = set()
         self._results: weakref.WeakSet[DuckDBResult] = weakref.WeakSet()
+        self._instance: pool.Instance | None = self._new_instance()
+
+    def _new_instance(self) -> pool.Instance:
+        instance = pool.acquire(self._roots, self._filesystems, self._allow_external)
         with errors.mapped():
-            self._instance.attach(catalogs)
+            instance.attach(self._catalogs)
+        return instance
 
     def query(self, query: Query) -> Result:
         execution = self._open(query.relations, query.search_path)
@@ -97,6 +102,8 @@ class DuckDBEngine(Engine):
     def _open(self, relations: Mapping[RelationName, Relation], search_path: tuple[str, str]) -> Execution:
         if self._instance is None:
             raise InterfaceError("The connection is closed.")
+        if self._instance.broken:
+            self._instance = self._new_instance()
         return Execution(self._instance, relations, search_path, self._filesystems, self._running)
 
 
@@ -143,6 +150,9 @@ class Execution:
                 yield
         except errors.UnnamedFileError as error:
             raise blame.named(error, self._relations, self._directory, self.filesystems) from error
+        except InternalError:
+            self._instance.broken = True
+            raise
 
     def start(self, sql: str, parameters: Mapping[str, object]) -> pa.RecordBatchReader:
         """Start a statement, after `prepare`."""
@@ -172,7 +182,7 @@ class Execution:
 
     def prepare(self) -> None:
         """Define the relations and set the search path."""
-        with self._instance.lock, errors.mapped():
+        with self._instance.lock, self.mapped():
             self._broken = define(self._instance, self.cursor, self._relations)
             use(self._instance, self.cursor, *self._search_path)
             self._check_cancelled()

@@ -66,6 +66,7 @@ _STREAM = re.compile(
 _TRACEBACK = re.compile(r"Traceback \(most recent call last\):\n(?:  .*\n)+(\S.*)", re.DOTALL)
 # What the views of this engine are made of; a reader did not write it and cannot use it.
 _INTERNAL_LINE = re.compile(r"\n+LINE \d+:.*", re.DOTALL)
+_STACK_TRACE = re.compile(r"\s*Stack Trace:.*", re.DOTALL)
 _INTERNAL_TEXT = re.compile(r"_lake_|read_parquet\(")
 
 
@@ -149,6 +150,8 @@ def _shaped(kind: type[errors.DatabaseError], message: str, *, file: bool = Fals
         return missing(found.group(1), message)
     if found and _CORRUPT.search(message):
         return corrupt(found.group(1), message)
+    if kind is errors.InternalError:
+        message = _STACK_TRACE.sub("", message) + " (a fault of DuckDB: write the statement in another way)"
     if "Out of Memory" in message:
         message += " Give the process more memory, or select fewer rows or columns."
     return kind(message)

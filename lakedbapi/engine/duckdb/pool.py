@@ -38,6 +38,8 @@ class Instance:
     defined: dict[RelationName, str] = field(default_factory=dict)
     schemas: set[tuple[str, str]] = field(default_factory=set)
     lock: threading.RLock = field(default_factory=threading.RLock)
+    broken: bool = False
+    """Whether a statement failed by a fault of DuckDB, after which it refuses all others."""
 
     def attach(self, catalogs: Iterable[str]) -> None:
         """Make exactly `catalogs` the attached ones, each an empty in-memory database."""
@@ -83,6 +85,9 @@ def acquire(roots: Sequence[str], filesystems: Sequence[fsspec.AbstractFileSyste
 
 def release(instance: Instance) -> None:
     """Give an instance back. One that cannot be cleaned is closed."""
+    if instance.broken:
+        instance.connection.close()
+        return
     try:
         instance.clear()
     except duckdb.Error:
