@@ -21,6 +21,9 @@ SNAPSHOT_FIELD = 2147483539
 PATH_COLUMN = "file_path"
 POSITION_COLUMN = "pos"
 SNAPSHOT_COLUMN = "_ducklake_internal_snapshot_id"
+_OTHER_POSITION_COLUMN = "position"
+_OWNER_COLUMN = "data_file_id"
+"""Some DuckLake writers name the data file by its id in the catalog instead of by its path."""
 
 _CACHE_BYTES = 256 << 20
 _ROW_GROUP = 122_880
@@ -64,16 +67,24 @@ def encode(data_file_path: str, positions: Positions, snapshots: Positions | Non
     return sink.getvalue()
 
 
-def read(storage: Storage, path: str) -> tuple[Positions, Positions | None]:
+def row_group_count(positions: int) -> int:
+    """Of a file that `write` makes of so many positions."""
+    return max(1, -(-positions // _ROW_GROUP))
+
+
+def read(storage: Storage, path: str, data_file_id: int | None = None) -> tuple[Positions, Positions | None]:
     """Positions in file order, and the snapshot that deleted each, if the file says so.
 
-    OperationalError when the file cannot be read, DataError when it is no delete file. The arrays are read-only: they
-    are shared through a cache, since the content behind a path never changes.
+    Of a file that names data files by id, only the positions in `data_file_id`, ascending. OperationalError when the
+    file cannot be read, DataError when it is no delete file. The arrays are read-only: they are shared through a cache,
+    since the content behind a path never changes.
     """
     found = _cache.get(path)
     if found is None:
         found = _decode(storage.read_bytes(path), path)
         _cache.put(path, found)
+    if found.owners is not None and data_file_id is not None:
+        found = found.of(data_file_id)
     return found.positions, found.snapshots
 
 
@@ -81,23 +92,36 @@ def read(storage: Storage, path: str) -> tuple[Positions, Positions | None]:
 class _Deletes:
     positions: Positions
     snapshots: Positions | None
+    owners: Positions | None = None
+    """The id of the data file that each position is in; None = all are in the file that the table's metadata names."""
+
+    def of(self, data_file_id: int) -> _Deletes:
+        """Those in one data file, ascending."""
+        own = np.flatnonzero(self.owners == data_file_id)
+        own = own[np.argsort(self.positions[own], kind="stable")]
+        return _Deletes(_own(self.positions[own]), None if self.snapshots is None else _own(self.snapshots[own]))
 
     @property
     def nbytes(self) -> int:
-        return self.positions.nbytes + (0 if self.snapshots is None else self.snapshots.nbytes)
+        return sum(array.nbytes for array in (self.positions, self.snapshots, self.owners) if array is not None)
 
 
 def _decode(data: bytes, path: str) -> _Deletes:
     try:
         file = pq.ParquetFile(io.BytesIO(data))
-        position = _find(file.schema_arrow, POSITION_FIELD, POSITION_COLUMN)
-        snapshot = _find(file.schema_arrow, SNAPSHOT_FIELD, SNAPSHOT_COLUMN)
+        schema = file.schema_arrow
+        position = _find(schema, POSITION_FIELD, POSITION_COLUMN)
+        owner = None
+        if position is None and {_OWNER_COLUMN, _OTHER_POSITION_COLUMN} <= set(schema.names):
+            position, owner = _OTHER_POSITION_COLUMN, _OWNER_COLUMN
         if position is None:
             raise _corrupt(path, f"it has no column {POSITION_COLUMN!r} (field id {POSITION_FIELD})")
-        names = [position] if snapshot is None else [position, snapshot]
-        table = file.read(columns=names)
+        snapshot = _find(schema, SNAPSHOT_FIELD, SNAPSHOT_COLUMN)
+        table = file.read(columns=[name for name in (position, snapshot, owner) if name is not None])
         return _Deletes(
-            _numbers(table.column(position), path), None if snapshot is None else _numbers(table.column(snapshot), path)
+            _numbers(table.column(position), path),
+            None if snapshot is None else _numbers(table.column(snapshot), path),
+            None if owner is None else _numbers(table.column(owner), path),
         )
     except (pa.ArrowException, OSError) as error:
         raise _corrupt(path, str(error)) from error

@@ -128,3 +128,18 @@ def test_a_null_position_is_refused(storage: Storage) -> None:
     pq.write_table(pa.table({"file_path": ["a"], "pos": pa.array([None], pa.int64())}), path)
     with pytest.raises(DataError, match="NULL"):
         parquet.read(storage, path)
+
+
+@pytest.mark.parametrize("snapshots", [None, [7, 8, 7, 9]])
+def test_a_file_that_names_data_files_by_id_tells_of_each(storage: Storage, snapshots: list[int] | None) -> None:
+    path = storage.join("d.parquet")
+    columns = {"data_file_id": [4, 5, 4, 4], "position": [9, 1, 2, 5]}
+    if snapshots is not None:
+        columns["_ducklake_internal_snapshot_id"] = snapshots
+    pq.write_table(pa.table(columns), path)
+    for data_file_id, expected, since in ((4, [2, 5, 9], [7, 9, 7]), (5, [1], [8]), (6, [], [])):
+        positions, found = parquet.read(storage, path, data_file_id)
+        assert positions.tolist() == expected
+        assert (found is None) == (snapshots is None)
+        if found is not None:
+            assert found.tolist() == since

@@ -21,6 +21,7 @@ from lakedbapi.formats.ducklake import tags
 from lakedbapi.formats.ducklake.backend import Backend
 from lakedbapi.formats.ducklake.columns import Numbering, flatten
 from lakedbapi.formats.ducklake.commit import Committer
+from lakedbapi.formats.ducklake.delete_files import DeleteFormat
 from lakedbapi.formats.ducklake.delete_reader import DeleteReader
 from lakedbapi.formats.ducklake.feed import table_changes
 from lakedbapi.formats.ducklake.file_rows import FileRows
@@ -266,6 +267,12 @@ class DuckLakeCatalog(Catalog):
     def keeps_rows(self, table: TableInfo, count: int) -> bool:
         limit = int(self.option("data_inlining_row_limit", table) or 0)
         return 0 < count <= limit and can_inline(table.schema, self.backend.kind)
+
+    def delete_format(self, table: TableInfo) -> DeleteFormat:
+        """How deletes in `table` are written. Readers of format 1.0 take no containers."""
+        if self.option("write_deletion_vectors", table) != "true":
+            return DeleteFormat.PARQUET
+        return DeleteFormat.BARE_VECTORS
 
     def data_directory(self, table: TableInfo, schema: SchemaInfo) -> str:
         if table.path is not None:

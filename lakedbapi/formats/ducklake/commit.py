@@ -204,7 +204,7 @@ class Committer(SnapshotCommit):
             snapshot = newest_snapshot(connection, self._backend.tables).id + 1
             live = [target.live_deletes(connection, sorted(rows.deleted)) for target, rows in targets]
         writes = [
-            (target.directory, path, now.files.get(file_id), rows.deleted[file_id], snapshot)
+            (target.delete_place, path, now.files.get(file_id), rows.deleted[file_id], snapshot)
             for (target, rows), now in zip(targets, live, strict=True)
             for file_id, path in target.data_file_paths(rows.deleted).items()
         ]

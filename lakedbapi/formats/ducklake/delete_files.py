@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 import functools
 import operator
 from collections.abc import Mapping, Sequence
@@ -58,39 +59,72 @@ class Deletions:
         return DeleteVector.of(self.positions)
 
 
+class DeleteFormat(enum.Enum):
+    """How deletes are written."""
+
+    PARQUET = "parquet"
+    BARE_VECTORS = "bare vectors"
+    """A file that is one deletion vector. It has no place for several snapshots: those go to Parquet."""
+    VECTORS = "vectors"
+    """As `BARE_VECTORS`, but a Puffin container where there are several snapshots."""
+
+
 @dataclass(frozen=True)
 class WrittenDeletes:
-    """A delete file that lies in storage."""
+    """A delete file that lies in storage; `format` is what the catalog calls it: parquet or puffin."""
 
     path: str
+    format: str
     delete_count: int
     file_size_bytes: int
     footer_size: int
     begin_snapshot: int
     partial_max: int | None
+    row_group_count: int | None
 
 
-def write_deletes(storage: Storage, directory: str, data_file: str, deletions: Deletions) -> WrittenDeletes:
+def write_deletes(
+    storage: Storage, directory: str, data_file: str, deletions: Deletions, format: DeleteFormat
+) -> WrittenDeletes:
     """Write a delete file for `data_file` (full path) into `directory`.
 
     The snapshot ids are only embedded where there are several: without them all positions belong to the file's own.
     """
-    path = f"{directory}ducklake-{uuid7()}-delete.parquet"
+    path = f"{directory}ducklake-{uuid7()}-delete."
     first, last = int(deletions.snapshots.min()), int(deletions.snapshots.max())
-    snapshots = deletions.snapshots if first != last else None
-    size, footer_size = parquet.write(storage, path, data_file, deletions.positions, snapshots)
-    return WrittenDeletes(path, len(deletions), size, footer_size, first, last if first != last else None)
+    several = first != last
+    partial_max = last if several else None
+    if format is DeleteFormat.PARQUET or (several and format is DeleteFormat.BARE_VECTORS):
+        path += "parquet"
+        snapshots = deletions.snapshots if several else None
+        size, footer_size = parquet.write(storage, path, data_file, deletions.positions, snapshots)
+        groups = parquet.row_group_count(len(deletions))
+        return WrittenDeletes(path, "parquet", len(deletions), size, footer_size, first, partial_max, groups)
+    path += "puffin"
+    data, footer_size = _container(data_file, deletions) if several else (roaring.encode(deletions.vector), 0)
+    storage.write_exclusive(path, data)
+    return WrittenDeletes(path, "puffin", len(deletions), len(data), footer_size, first, partial_max, None)
 
 
-def read_deletes(storage: Storage, path: str, format: str, begin_snapshot: int) -> Deletions:
-    """The content of a delete file; positions without a snapshot of their own belong to `begin_snapshot`."""
+def _container(data_file: str, deletions: Deletions) -> tuple[bytes, int]:
+    """A vector for each snapshot that deleted something, with all that was deleted by then; and the footer's size."""
+    blobs = [
+        puffin.deletion_vector(deletions.until(snapshot).vector, data_file, properties={_TAG: str(snapshot)})
+        for snapshot in np.unique(deletions.snapshots).tolist()
+    ]
+    container = puffin.encode(blobs, {"created-by": "lakedbapi"})
+    return container.data, container.footer_size
+
+
+def read_deletes(storage: Storage, path: str, format: str, begin_snapshot: int, data_file_id: int) -> Deletions:
+    """What a delete file lists of one data file; positions without a snapshot belong to `begin_snapshot`."""
     if format == "puffin":
         blobs = puffin_blobs(storage.read_bytes(path), path, begin_snapshot)
         versions = [Deletions.at(decode_vectors(blobs[snapshot], path), snapshot) for snapshot in sorted(blobs)]
         return functools.reduce(operator.or_, versions, Deletions.of((), ()))
     if format != "parquet":
         raise NotSupportedError(f"delete file {path}: delete files of format {format!r} cannot be read or extended")
-    positions, snapshots = parquet.read(storage, path)
+    positions, snapshots = parquet.read(storage, path, data_file_id)
     return Deletions(positions, np.full(len(positions), begin_snapshot, np.int64) if snapshots is None else snapshots)
 
 

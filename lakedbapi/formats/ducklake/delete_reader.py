@@ -26,14 +26,15 @@ class DeleteReader:
 
     def __init__(self, storage: Storage) -> None:
         self._storage = storage
-        self._complete: OrderedDict[str, tuple[int, DeleteVector]] = OrderedDict()
-        """Path -> the last snapshot that deleted something in it, and all its positions."""
+        self._complete: OrderedDict[tuple[str, int], tuple[int, DeleteVector]] = OrderedDict()
+        """(path, data file id) -> the last snapshot that deleted something, and all positions."""
         self._lock = threading.Lock()
 
-    def deleted(self, file: Mapping[str, Any], snapshot: int) -> DeleteVector:
-        """The positions that the delete file of `file` (a row of `LAKE_FILES`) lists at `snapshot`."""
+    def deleted(self, file: Mapping[str, Any], data_file_id: int, snapshot: int) -> DeleteVector:
+        """The positions in a data file that the delete file of `file` (a row of `LAKE_FILES`) lists at `snapshot`."""
         path: str = file["delete_path"]
-        known = self._complete.get(path)
+        key = path, data_file_id
+        known = self._complete.get(key)
         if known is not None and known[0] <= snapshot:
             return known[1]
         if file["delete_encryption_key"] is not None:
@@ -45,14 +46,14 @@ class DeleteReader:
             raise NotSupportedError(
                 f"delete file {path}: delete files of format {file['delete_format']!r} cannot be read"
             )
-        vector, last = read(self._storage, path, file["delete_snapshot_id"], snapshot)
+        vector, last = read(self._storage, file, data_file_id, snapshot)
         if last <= snapshot:
-            self._keep(path, last, vector)
+            self._keep(key, last, vector)
         return vector
 
-    def _keep(self, path: str, last: int, vector: DeleteVector) -> None:
+    def _keep(self, key: tuple[str, int], last: int, vector: DeleteVector) -> None:
         with self._lock:
-            self._complete[path] = last, vector
+            self._complete[key] = last, vector
             while len(self._complete) > _KEPT_VECTORS:
                 self._complete.popitem(last=False)
 
@@ -65,23 +66,29 @@ class DeleteReader:
         return DeleteVector.of(np.flatnonzero(later))
 
 
-def _read_parquet(storage: Storage, path: str, begin: int, snapshot: int) -> tuple[DeleteVector, int]:
-    """The positions deleted at `snapshot`, and the last snapshot that deleted some; `begin` is the file's own."""
-    positions, snapshots = parquet.read(storage, path)
+def _read_parquet(
+    storage: Storage, file: Mapping[str, Any], data_file_id: int, snapshot: int
+) -> tuple[DeleteVector, int]:
+    """The positions deleted at `snapshot`, and the last snapshot that deleted some."""
+    begin: int = file["delete_snapshot_id"]
+    positions, snapshots = parquet.read(storage, file["delete_path"], data_file_id)
     if snapshots is None:
         return DeleteVector.of(positions), begin
     last = int(snapshots.max(initial=begin))
     return DeleteVector.of(positions if last <= snapshot else positions[snapshots <= snapshot]), last
 
 
-def _read_puffin(storage: Storage, path: str, begin: int, snapshot: int) -> tuple[DeleteVector, int]:
+def _read_puffin(
+    storage: Storage, file: Mapping[str, Any], data_file_id: int, snapshot: int
+) -> tuple[DeleteVector, int]:
     """As `_read_parquet`."""
+    path, begin = file["delete_path"], file["delete_snapshot_id"]
     blobs = puffin_blobs(storage.read_bytes(path), path, begin)
     seen = [number for number in blobs if number <= snapshot]
     return decode_vectors(blobs[max(seen)], path) if seen else DeleteVector(), max(blobs, default=begin)
 
 
-_READERS: Mapping[str, Callable[[Storage, str, int, int], tuple[DeleteVector, int]]] = {
+_READERS: Mapping[str, Callable[[Storage, Mapping[str, Any], int, int], tuple[DeleteVector, int]]] = {
     "parquet": _read_parquet,
     "puffin": _read_puffin,
 }

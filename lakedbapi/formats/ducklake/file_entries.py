@@ -81,7 +81,7 @@ def add_delete_file(
         data_file_id=data_file_id,
         path=path,
         path_is_relative=is_relative,
-        format="parquet",
+        format=written.format,
         delete_count=written.delete_count,
         file_size_bytes=written.file_size_bytes,
         footer_size=written.footer_size,

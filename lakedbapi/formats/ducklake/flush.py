@@ -21,7 +21,7 @@ from lakedbapi.formats.ducklake.compaction import TableMaintenanceCommit
 from lakedbapi.formats.ducklake.delete_files import Deletions, WrittenDeletes
 from lakedbapi.formats.ducklake.file_entries import add_data_file, add_delete_file, schedule
 from lakedbapi.formats.ducklake.inlined import InlinedTable, inlined_tables, read_rows
-from lakedbapi.formats.ducklake.live_deletes import LiveDeletes, chunks
+from lakedbapi.formats.ducklake.live_deletes import DeletePlace, LiveDeletes, chunks
 from lakedbapi.formats.ducklake.snapshot import DuckLakeSnapshot
 from lakedbapi.formats.maintenance import Flushed, StoredRows
 from lakedbapi.model.catalog import TableInfo
@@ -106,9 +106,10 @@ class Flush(TableMaintenanceCommit):
         """By id of the data file whose deletes were inlined."""
 
     def _write_ahead(self) -> None:
+        place = DeletePlace(self._directory, self._catalog.delete_format(self._table))
         for part in self._flushed:
             for file, deletions in _dead_rows(self._catalog, part):
-                self._dead[file.path] = self._delete_files.take_over(self._directory, file.path, None, deletions)
+                self._dead[file.path] = self._delete_files.take_over(place, file.path, None, deletions)
         with self._backend.read() as connection:
             inlined = inlined_deletes(connection, self._catalog, self._table, self._base.id)
             live = self._live_deletes(connection, sorted(inlined))
@@ -117,7 +118,7 @@ class Flush(TableMaintenanceCommit):
         for file_id, deletions in inlined.items():
             if file_id in paths:
                 old = live.files.get(file_id)
-                written = self._delete_files.take_over(self._directory, paths[file_id], old, deletions)
+                written = self._delete_files.take_over(place, paths[file_id], old, deletions)
                 self._deletes[file_id] = _NewDeletes(old.id if old else None, deletions, written)
 
     def _live_deletes(self, connection: Connection, file_ids: Sequence[int]) -> LiveDeletes:

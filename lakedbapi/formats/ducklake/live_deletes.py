@@ -11,7 +11,13 @@ from sqlalchemy.engine import Connection
 from sqlalchemy.sql import ColumnElement
 
 from lakedbapi.formats.ducklake.backend import Backend
-from lakedbapi.formats.ducklake.delete_files import Deletions, WrittenDeletes, read_deletes, write_deletes
+from lakedbapi.formats.ducklake.delete_files import (
+    DeleteFormat,
+    Deletions,
+    WrittenDeletes,
+    read_deletes,
+    write_deletes,
+)
 from lakedbapi.formats.ducklake.paths import resolve
 from lakedbapi.model.delete_vector import DeleteVector
 from lakedbapi.storage.filesystem import Storage
@@ -34,6 +40,7 @@ class LiveDeleteFile:
     """`path` is the full path; `begin_snapshot` that of positions without an embedded one."""
 
     id: int
+    data_file_id: int
     path: str
     format: str
     delete_count: int
@@ -85,12 +92,20 @@ def _delete_files(
     for file_id, id, path, is_relative, format, count, begin in connection.execute(live):
         if file_id in wanted:
             full_path = resolve(directory, path, is_relative)
-            yield file_id, LiveDeleteFile(id, full_path, format or "parquet", count, begin)
+            yield file_id, LiveDeleteFile(id, file_id, full_path, format or "parquet", count, begin)
 
 
 def _few(column: ColumnElement[int], ids: Sequence[int]) -> Sequence[ColumnElement[bool]]:
     """A condition for few ids. The column has no index: for many one scan of all is better than one for each part."""
     return [column.in_(ids)] if len(ids) <= _CHUNK else []
+
+
+@dataclass(frozen=True)
+class DeletePlace:
+    """Where and how the delete files of a table are written; `directory` is the table's."""
+
+    directory: str
+    format: DeleteFormat
 
 
 class DeleteFiles:
@@ -106,9 +121,9 @@ class DeleteFiles:
         return {written.path for written in self._written.values()}
 
     def deletions(self, file: LiveDeleteFile) -> Deletions:
-        return read_deletes(self._storage, file.path, file.format, file.begin_snapshot)
+        return read_deletes(self._storage, file.path, file.format, file.begin_snapshot, file.data_file_id)
 
-    def write_all(self, writes: Sequence[tuple[str, str, LiveDeleteFile | None, DeleteVector, int]]) -> None:
+    def write_all(self, writes: Sequence[tuple[DeletePlace, str, LiveDeleteFile | None, DeleteVector, int]]) -> None:
         """`write` with each of these arguments, several at once: each waits for the storage."""
         if len(writes) == 1:
             self.write(*writes[0])
@@ -117,7 +132,7 @@ class DeleteFiles:
                 list(pool.map(lambda arguments: self.write(*arguments), writes))
 
     def write(
-        self, directory: str, data_file: str, old: LiveDeleteFile | None, positions: DeleteVector, snapshot: int
+        self, place: DeletePlace, data_file: str, old: LiveDeleteFile | None, positions: DeleteVector, snapshot: int
     ) -> WrittenDeletes:
         """The delete file with what `old` has and with `positions`, deleted by `snapshot`."""
         # Without earlier deletes no snapshot is embedded: the same file serves whatever snapshot it will be.
@@ -127,15 +142,18 @@ class DeleteFiles:
             deletions = Deletions.at(positions, snapshot)
             if old is not None:
                 deletions = self.deletions(old) | deletions
-            written = self._written[key] = write_deletes(self._storage, directory, data_file, deletions)
+            written = self._written[key] = self._write(place, data_file, deletions)
         return written if old else replace(written, begin_snapshot=snapshot)
 
     def take_over(
-        self, directory: str, data_file: str, old: LiveDeleteFile | None, deletions: Deletions
+        self, place: DeletePlace, data_file: str, old: LiveDeleteFile | None, deletions: Deletions
     ) -> WrittenDeletes:
         """The delete file with what `old` has and with `deletions`, whose snapshots are committed ones."""
         key = data_file, old.path if old else None, _COMMITTED
         if key not in self._written:
             everything = deletions if old is None else self.deletions(old) | deletions
-            self._written[key] = write_deletes(self._storage, directory, data_file, everything)
+            self._written[key] = self._write(place, data_file, everything)
         return self._written[key]
+
+    def _write(self, place: DeletePlace, data_file: str, deletions: Deletions) -> WrittenDeletes:
+        return write_deletes(self._storage, place.directory, data_file, deletions, place.format)

@@ -60,7 +60,7 @@ def load_row_history(catalog: DuckLakeCatalog, table: TableInfo, first: int, las
     known = set(files.column("file_id").to_pylist())
     for file_id, path, format, begin in delete_files:
         if file_id in known:
-            found = read_deletes(catalog.storage, path, format, begin)
+            found = read_deletes(catalog.storage, path, format, begin, file_id)
             deletions[file_id] = deletions[file_id] | found if file_id in deletions else found
     return RowHistory(files, {id: deletions[id].until(last) for id in known & deletions.keys()}, rows, compactions)
 

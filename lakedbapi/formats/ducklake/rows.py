@@ -16,7 +16,13 @@ from lakedbapi.formats.base import Snapshot
 from lakedbapi.formats.ducklake import changes_made, inline
 from lakedbapi.formats.ducklake.attempt import Attempt
 from lakedbapi.formats.ducklake.file_entries import add_data_file, add_delete_file, schedule
-from lakedbapi.formats.ducklake.live_deletes import DeleteFiles, LiveDeleteFile, LiveDeletes, chunks
+from lakedbapi.formats.ducklake.live_deletes import (
+    DeleteFiles,
+    DeletePlace,
+    LiveDeleteFile,
+    LiveDeletes,
+    chunks,
+)
 from lakedbapi.formats.ducklake.stats import ColumnStats, row_stats, widen
 from lakedbapi.model.catalog import TableInfo
 from lakedbapi.model.changes import FileStats, RowChanges, StagedFile
@@ -39,6 +45,10 @@ class Target:
     def directory(self) -> str:
         assert self.table.path is not None
         return self.table.path
+
+    @property
+    def delete_place(self) -> DeletePlace:
+        return DeletePlace(self.directory, self.catalog.delete_format(self.table))
 
     def data_file_paths(self, file_ids: Iterable[int]) -> Mapping[int, str]:
         """Full paths by data file id; without files that compaction replaced before the file list was loaded."""
@@ -183,7 +193,7 @@ class RowWriter:
     def _delete_file(self, file_id: int, data_file: str, old: LiveDeleteFile | None, positions: DeleteVector) -> None:
         """Add the delete file of a data file; it takes over what the `old` one has, which goes."""
         attempt, deletes = self._attempt, self._tables.delete_file
-        written = self._delete_files.write(self._target.directory, data_file, old, positions, attempt.snapshot_id)
+        written = self._delete_files.write(self._target.delete_place, data_file, old, positions, attempt.snapshot_id)
         if old is not None:
             attempt.connection.execute(delete(deletes).where(deletes.c.delete_file_id == old.id))
             schedule(attempt, self._target.catalog.data_path, old.id, old.path)

@@ -250,9 +250,9 @@ class DuckLakeSnapshot(Snapshot):
         if vector is None:
             vector = DeleteVector.of(self._table_files(table).inlined_deletes.positions(id))
             if file["delete_path"] is not None:
-                vector |= self._catalog.delete_reader.deleted(file, self.id)
+                vector |= self._catalog.delete_reader.deleted(file, id, self.id)
             for more in self._table_files(table).more_deletes.get(id, ()):
-                vector |= self._catalog.delete_reader.deleted(more, self.id)
+                vector |= self._catalog.delete_reader.deleted(more, id, self.id)
             partial_max = file["partial_max"]
             if isinstance(partial_max, int) and partial_max > self.id:
                 vector |= self._catalog.delete_reader.later_rows(file, self.id)
