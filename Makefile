@@ -13,13 +13,9 @@ SA_PYTHONS := LAKE_SA20_PYTHON=$(CURDIR)/.venv-sa20/bin/python LAKE_SA14_PYTHON=
 PEERS_PYTHON ?= $(CURDIR)/.venv-peers/bin/python
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-# What the oldest versions cannot do: polars 1.0 reads no C stream, DuckDB 1.4 has no CASE over fixed-size arrays, fsspec of
-# 2024.2 creates nothing exclusively but local files, and its s3fs reports a refused upload a second time when collected.
+# What the oldest versions cannot do: polars 1.0 reads no C stream, DuckDB 1.4 has no CASE over fixed-size arrays.
 NOT_OLDEST := --deselect tests/dbapi/test_arrow.py::test_consumers_of_the_c_stream \
-    --deselect 'tests/dbapi/test_values.py::test_nulls_between_values_stay_where_they_are[[1, 2]::INTEGER[2]]' \
-    --deselect 'tests/storage/test_filesystem.py::test_a_file_is_never_overwritten[memory]' \
-    --deselect 'tests/storage/test_filesystem.py::test_a_file_is_never_overwritten[s3]' \
-    -W ignore::pytest.PytestUnraisableExceptionWarning
+    --deselect 'tests/dbapi/test_values.py::test_nulls_between_values_stay_where_they_are[[1, 2]::INTEGER[2]]'
 
 .PHONY: help demo test check format compliance consumers superset sqlalchemy peers oldest bench clean
 

@@ -15,6 +15,7 @@ from fsspec import AbstractFileSystem
 from fsspec.implementations.local import LocalFileSystem
 
 from lakedbapi import errors
+from lakedbapi.storage import exclusive
 
 LISTING = pa.schema(
     [
@@ -77,24 +78,32 @@ class Storage:
             return bytes(self.filesystem.cat_file(path))
 
     def write_exclusive(self, path: str, data: bytes) -> None:
-        """Create `path` with `data`; FileExistsError if it exists already.
+        """Create `path`, a name that nobody else is likely to use, with `data`; FileExistsError if it exists already.
 
-        Atomic on local files and on stores with a conditional put; elsewhere best effort. Never leaves a partial file.
+        Never leaves a partial file. Of two writers at the same time one can overwrite the other where the store has no
+        conditional put: see `put_if_absent`.
         """
         with _reported("writing", path):
+            exclusive.put_if_absent(self.filesystem, path, data)
+
+    def put_if_absent(self, path: str, data: bytes) -> None:
+        """Create `path` with `data`; of several writers at the same time exactly one succeeds, FileExistsError for all
+        others. NotSupportedError, with nothing written, where the store cannot promise that."""
+        with _reported("writing", path):
+            exclusive.require(self.filesystem, posixpath.dirname(path))
+            exclusive.put_if_absent(self.filesystem, path, data)
+
+    def overwrite(self, path: str, data: bytes) -> None:
+        """Write `data` in place of what is at `path`, if anything: readers see the old or the new, whole."""
+        with _reported("writing", path):
             if self.is_local:
-                _write_local(path, data)
-                return
-            try:
-                self.filesystem.pipe_file(path, data, mode="create")
-            except (TypeError, NotImplementedError):
-                if self.filesystem.exists(path):
-                    raise FileExistsError(path) from None
+                _replace_local(path, data)
+            else:
                 self.filesystem.pipe_file(path, data)
 
     def makedirs(self, path: str) -> None:
         """Make the directory `path` and its parents, where the store has directories."""
-        if not _is_object_store(self.filesystem):
+        if not exclusive.protocols(self.filesystem) & exclusive.CONDITIONAL:
             with _reported("making directory", path):
                 self.filesystem.makedirs(path, exist_ok=True)
 
@@ -143,11 +152,6 @@ def _directory(path: str) -> str:
     return path if path.endswith("/") else path + "/"
 
 
-def _is_object_store(filesystem: AbstractFileSystem) -> bool:
-    protocols = filesystem.protocol if isinstance(filesystem.protocol, (tuple, list)) else (filesystem.protocol,)
-    return bool({"s3", "s3a", "gs", "gcs", "abfs", "abfss", "az"} & set(protocols))
-
-
 def _mtime(entry: Mapping[str, Any]) -> datetime | None:
     for key in ("mtime", "LastModified", "last_modified", "updated", "created"):
         value = entry.get(key)
@@ -160,16 +164,15 @@ def _mtime(entry: Mapping[str, Any]) -> datetime | None:
     return None
 
 
-def _write_local(path: str, data: bytes) -> None:
-    directory = posixpath.dirname(path)
-    temporary = posixpath.join(directory, f".{posixpath.basename(path)}.{os.urandom(6).hex()}.tmp")
-    os.makedirs(directory, exist_ok=True)
+def _replace_local(path: str, data: bytes) -> None:
+    temporary = f"{posixpath.dirname(path)}/.{posixpath.basename(path)}.{os.urandom(6).hex()}.tmp"
+    os.makedirs(posixpath.dirname(path), exist_ok=True)
     try:
         with open(temporary, "xb") as file:
             file.write(data)
             file.flush()
             os.fsync(file.fileno())
-        os.link(temporary, path)  # Fails if the target exists, and shows it only complete.
+        os.replace(temporary, path)
     finally:
         with suppress(FileNotFoundError):
             os.unlink(temporary)

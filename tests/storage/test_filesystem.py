@@ -10,8 +10,9 @@ from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
 import pytest
+from fsspec.implementations.memory import MemoryFileSystem
 
-from lakedbapi.errors import OperationalError
+from lakedbapi.errors import NotSupportedError, OperationalError
 from lakedbapi.storage.filesystem import Storage
 
 
@@ -66,19 +67,53 @@ def test_a_file_is_never_overwritten(storage: Storage) -> None:
     assert storage.list().num_rows == 1
 
 
-def test_one_of_several_writers_wins(tmp_path: Path) -> None:
-    storage = Storage.of(str(tmp_path))
+def test_one_of_several_writers_wins(storage: Storage) -> None:
+    path = storage.join("_log", "1.json")
+    contents = [b"%d" % number * 10_000 for number in range(8)]
 
-    def write(number: int) -> bool:
+    def write(data: bytes) -> bool:
         try:
-            storage.write_exclusive(storage.join("a"), b"%d" % number * 10_000)
+            storage.put_if_absent(path, data)
         except FileExistsError:
             return False
         return True
 
     with ThreadPoolExecutor(8) as pool:
-        assert sum(pool.map(write, range(8))) == 1
-    assert len(set(storage.read_bytes(storage.join("a")))) == 1
+        won = list(pool.map(write, contents))
+    assert sum(won) == 1
+    assert storage.read_bytes(path) == contents[won.index(True)]
+    assert storage.list().column("path").to_pylist() == [path]
+
+
+def test_overwriting_leaves_just_the_new_file(storage: Storage) -> None:
+    path = storage.join("_log", "_last")
+    storage.overwrite(path, b"first")
+    storage.overwrite(path, b"second")
+    assert storage.read_bytes(path) == b"second"
+    assert storage.list().num_rows == 1
+
+
+class LooksFirst(MemoryFileSystem):  # type: ignore[misc]
+    """As most filesystems: creating exclusively is looking, then writing."""
+
+    protocol = "looksfirst"
+
+
+class IgnoresConditions(MemoryFileSystem):  # type: ignore[misc]
+    """An S3 of old: it has never heard of If-None-Match."""
+
+    protocol = ("s3", "s3a")
+
+    def pipe_file(self, path: str, value: bytes, mode: str = "overwrite", **kwargs: object) -> None:
+        super().pipe_file(path, value)
+
+
+@pytest.mark.parametrize("filesystem", [LooksFirst(), IgnoresConditions()])
+def test_a_store_that_could_overwrite_a_commit_is_refused(filesystem: MemoryFileSystem) -> None:
+    storage = Storage(f"memory://lake-{uuid.uuid4().hex}/", filesystem)
+    with pytest.raises(NotSupportedError, match="read_only"):
+        storage.put_if_absent(storage.join("1.json"), b"x")
+    assert storage.list().num_rows == 0
 
 
 def test_missing_files_can_be_deleted(storage: Storage) -> None:

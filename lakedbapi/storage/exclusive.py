@@ -1,0 +1,102 @@
+"""Put-if-absent: of several writers of one name exactly one succeeds, and nobody ever sees half of what it wrote.
+
+A log of numbered commits stands on this. Local files get it from `link`, S3 from `If-None-Match`, Google Cloud Storage
+from a generation match, Azure from `overwrite=False`: fsspec's mode `create`. Most other filesystems of fsspec look
+first and write then, which two writers can do at the same time.
+"""
+
+from __future__ import annotations
+
+import os
+import posixpath
+import threading
+from contextlib import suppress
+from uuid import uuid4
+
+from fsspec import AbstractFileSystem
+from fsspec.implementations.local import LocalFileSystem
+
+from lakedbapi.errors import NotSupportedError
+
+CONDITIONAL = frozenset({"s3", "s3a", "gs", "gcs", "abfs", "abfss", "az"})
+"""Protocols whose store has a conditional put that fsspec's mode `create` asks for."""
+
+_memory = threading.Lock()
+_probed: dict[int, bool] = {}
+"""By the filesystem's own token, which is the same for all instances with the same options."""
+
+
+def protocols(filesystem: AbstractFileSystem) -> frozenset[str]:
+    found = filesystem.protocol
+    return frozenset(found if isinstance(found, (tuple, list)) else (found,))
+
+
+def put_if_absent(filesystem: AbstractFileSystem, path: str, data: bytes) -> None:
+    """Create `path` with `data`; FileExistsError if it exists. For filesystems that pass `require`."""
+    if isinstance(filesystem, LocalFileSystem):
+        link_new(path, data)
+    elif "memory" in protocols(filesystem):
+        with _memory:
+            filesystem.pipe_file(path, data, mode="create")
+    else:
+        filesystem.pipe_file(path, data, mode="create")
+
+
+def require(filesystem: AbstractFileSystem, directory: str) -> None:
+    """NotSupportedError unless the store can do it. An S3-like store is tried once, in `directory`: some ignore the
+    condition."""
+    if isinstance(filesystem, LocalFileSystem) or "memory" in protocols(filesystem):
+        return
+    if not protocols(filesystem) & CONDITIONAL:
+        raise NotSupportedError(
+            f"{directory}: storage {'/'.join(sorted(protocols(filesystem)))} cannot create a file only if it is not "
+            "there, so that two writers could overwrite each other's commits: write to local files, S3, Google Cloud "
+            "Storage or Azure, or connect read_only"
+        )
+    token = hash(filesystem)
+    if token not in _probed:
+        _probed[token] = _honours_create(filesystem, directory)
+    if not _probed[token]:
+        raise NotSupportedError(
+            f"{directory}: the store ignores the condition that a file must not exist yet (If-None-Match), so that two "
+            "writers could overwrite each other's commits: use a newer version of the store, or connect read_only"
+        )
+
+
+def _honours_create(filesystem: AbstractFileSystem, directory: str) -> bool:
+    path = f"{directory.rstrip('/')}/.put-if-absent-{uuid4().hex}"
+    filesystem.pipe_file(path, b"1", mode="create")
+    try:
+        filesystem.pipe_file(path, b"2", mode="create")
+    except FileExistsError:
+        return True
+    finally:
+        filesystem.rm_file(path)
+    return False
+
+
+def link_new(path: str, data: bytes) -> None:
+    """Create a local file: it appears complete and on disk, or not at all. FileExistsError if it exists."""
+    directory = posixpath.dirname(path)
+    temporary = posixpath.join(directory, f".{posixpath.basename(path)}.{os.urandom(6).hex()}.tmp")
+    os.makedirs(directory, exist_ok=True)
+    try:
+        with open(temporary, "xb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        os.link(temporary, path)  # Fails if the target exists, and shows it only complete.
+        _sync_directory(directory)
+    finally:
+        with suppress(FileNotFoundError):
+            os.unlink(temporary)
+
+
+def _sync_directory(directory: str) -> None:
+    """The new name must survive a power cut as well. Best effort where directories cannot be opened."""
+    with suppress(OSError):
+        descriptor = os.open(directory, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
