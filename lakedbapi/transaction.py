@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import groupby
 from typing import TypeVar
 
 import numpy as np
@@ -17,7 +18,8 @@ from lakedbapi.formats.base import Catalog, Snapshot
 from lakedbapi.model.catalog import AsOf, SchemaInfo, TableInfo, ViewInfo
 from lakedbapi.model.changes import Changes, RowChanges, StagedFile, StagedRows
 from lakedbapi.model.delete_vector import DeleteVector
-from lakedbapi.model.scan import DATA_FILES, FileGroup, RowGroup, Scan
+from lakedbapi.model.layout import FileLayout
+from lakedbapi.model.scan import DATA_FILES, FIELD_ID, NAME, ROW_ID_FIELD, FileGroup, RowGroup, Scan
 
 T = TypeVar("T", SchemaInfo, TableInfo, ViewInfo)
 
@@ -84,11 +86,12 @@ class Contents:
         ids = [group.files.column("file_id").to_numpy() for group in groups]
         live = [_live_counts(group) for group in groups]
         kinds = [np.full(len(chunk), FILE, np.int8) for chunk in ids]
-        if self.staged_files:
-            groups.append(_staged_group(self.staged_files))
-            ids.append(np.arange(len(self.staged_files)))
+        for layout, numbered in groupby(enumerate(self.staged_files), lambda item: item[1].file.layout):
+            numbers, staged = zip(*numbered, strict=True)
+            groups.append(_staged_group(self.table, layout, staged))
+            ids.append(np.array(numbers, np.int64))
             live.append(_live_counts(groups[-1]))
-            kinds.append(np.full(len(self.staged_files), STAGED_FILE, np.int8))
+            kinds.append(np.full(len(numbers), STAGED_FILE, np.int8))
         rows = [*self.row_groups, *(_staged_row_group(i, staged) for i, staged in enumerate(self.staged_rows))]
         ids.append(np.concatenate([np.arange(len(self.row_groups)), np.arange(len(self.staged_rows))]).astype(np.int64))
         live.append(np.array([group.rows.num_rows - len(group.deletes or ()) for group in rows], np.int64))
@@ -384,7 +387,7 @@ def _live_counts(group: FileGroup) -> npt.NDArray[np.int64]:
     return live
 
 
-def _staged_group(staged: Sequence[StagedFile]) -> FileGroup:
+def _staged_group(table: TableInfo, layout: FileLayout, staged: Sequence[StagedFile]) -> FileGroup:
     count = len(staged)
     files = pa.table(
         {
@@ -399,7 +402,26 @@ def _staged_group(staged: Sequence[StagedFile]) -> FileGroup:
         },
         schema=DATA_FILES,
     )
-    return FileGroup(files, {i: entry.deletes for i, entry in enumerate(staged) if entry.deletes is not None})
+    return FileGroup(
+        files,
+        {i: entry.deletes for i, entry in enumerate(staged) if entry.deletes is not None},
+        match=FIELD_ID if layout.field_ids else NAME,
+        names=layout.names,
+        constants=None if layout.partition_columns else _constants(table, staged),
+        embedded=frozenset() if layout.row_id_column is None else frozenset({ROW_ID_FIELD}),
+    )
+
+
+def _constants(table: TableInfo, staged: Sequence[StagedFile]) -> pa.Table | None:
+    """The partition columns of files that leave them out, as text."""
+    if table.partitioning is None:
+        return None
+    return pa.table(
+        {
+            str(key.field_id): pa.array([entry.file.partition_values[i] for entry in staged], pa.string())
+            for i, key in enumerate(table.partitioning.fields)
+        }
+    )
 
 
 def _staged_row_group(index: int, staged: StagedRows) -> RowGroup:

@@ -58,6 +58,7 @@ def stage_dropped_table(context: Context, alias: str, table: TableInfo) -> None:
             rows={id: rows for id, rows in changes.rows.items() if id != table.id},
             identities={key: value for key, value in changes.identities.items() if key[0] != table.id},
             read=changes.read - {table.id},
+            operations=tuple(done for done in changes.operations if done.table_id != table.id),
         ),
     )
 

@@ -34,7 +34,15 @@ class RepeatedKeyError(ProgrammingError):
     """Two proposed rows with one key would both update, or one the other."""
 
 
-def upsert(target: Target, statement: Insert, proposed: pa.Table, given: Collection[str], new_rows: NewRows) -> Counted:
+def upsert(
+    target: Target,
+    statement: Insert,
+    proposed: pa.Table,
+    given: Collection[str],
+    new_rows: NewRows,
+    *,
+    reads_table: bool,
+) -> Counted:
     """`proposed` rows are inserted where no row has the same key, else update it or are left out.
 
     OR REPLACE updates the columns that are `given`. A NULL in the key conflicts with nothing. Several proposed rows
@@ -71,6 +79,7 @@ def upsert(target: Target, statement: Insert, proposed: pa.Table, given: Collect
         ),
         new_rows,
         order_by=f"{excluded}.{_ORDINAL}",
+        reads_table=reads_table,
     ).run()
 
 

@@ -21,7 +21,7 @@ from lakedbapi.dml.sources import aliases, from_clause, named, with_clause
 from lakedbapi.dml.strategy import settle
 from lakedbapi.dml.target import Target
 from lakedbapi.engine.base import Relation, RelationName
-from lakedbapi.model.changes import RowChanges
+from lakedbapi.model.changes import Operation, RowChanges
 from lakedbapi.query.exhaustive import reads_all
 from lakedbapi.query.prune import Pruning, prune
 from lakedbapi.sql.statements import Delete, Truncate
@@ -31,7 +31,7 @@ from lakedbapi.transaction import Parts
 def truncate(context: Context, statement: Truncate) -> Counted:
     target = Target.of(context, statement.target)
     target.require("TRUNCATE", target.capabilities.row_changes)
-    return _delete_all(target)
+    return _delete_all(target, "truncate")
 
 
 def delete(context: Context, statement: Delete) -> Counted:
@@ -40,7 +40,7 @@ def delete(context: Context, statement: Delete) -> Counted:
     target = Target.of(context, statement.target, statement.alias)
     target.require("DELETE FROM", target.capabilities.row_changes)
     if statement.where is None and not statement.source and not statement.returning:
-        return _delete_all(target)
+        return _delete_all(target, "delete")
     return delete_rows(target, statement)
 
 
@@ -66,7 +66,14 @@ def delete_rows(
     if count:
         new_rows = NewRows(target)
         changes = drop_files(target, target.contents.delete(parts, addresses.part, addresses.position), whole)
-        target.stage(new_rows.onto(settle(target, changes, new_rows)), read=True)
+        operation = Operation(
+            "delete",
+            target.table.id,
+            None if statement.where is None else target.render(statement.where),
+            deleted=count,
+            reads_table=_reads(target, statement),
+        )
+        target.stage(new_rows.onto(settle(target, changes, new_rows)), operation=operation)
     return Counted(count, returned, types, deleted=count)
 
 
@@ -94,10 +101,10 @@ def drop_files(target: Target, changes: RowChanges, whole: npt.NDArray[np.bool_]
     )
 
 
-def _delete_all(target: Target) -> Counted:
+def _delete_all(target: Target, kind: str) -> Counted:
     count = count_rows(target)
     if count:
-        target.stage(target.contents.delete_all(), read=True)
+        target.stage(target.contents.delete_all(), operation=Operation(kind, target.table.id, deleted=count))
     return Counted(count, deleted=count)
 
 
@@ -123,11 +130,20 @@ def matching(
     sql = f"{with_clause(statement.ctes)}SELECT {', '.join(columns)}{from_clause(target.from_item, statement.source)}"
     if statement.where is not None:
         sql += f" WHERE ({target.render(statement.where)})"
-    identifiers = named(statement.identifiers, [statement.where], statement.ctes, statement.source)
     exhaustive = not statement.source and not statement.returning and reads_all(target.table.schema, statement.where)
     scanned = target.scan_relation(scan, exhaustive=exhaustive)
-    query = target.query(sql, {**extra, **scanned}, identifiers, statement.specials)
+    query = target.query(sql, {**extra, **scanned}, _identifiers(statement), statement.specials)
     return target.fetch(query), parts
+
+
+def _identifiers(statement: Delete) -> frozenset[str]:
+    """What can name other relations in the condition."""
+    return named(statement.identifiers, [statement.where], statement.ctes, statement.source)
+
+
+def _reads(target: Target, statement: Delete) -> bool:
+    others = target.query("", {}, _identifiers(statement), statement.specials).relations
+    return target.is_read_by(others, [e for e in (statement.where, statement.ctes, *statement.source) if e is not None])
 
 
 def _returned(target: Target, statement: Delete, rows: pa.Table) -> tuple[pa.Table, tuple[str, ...]]:

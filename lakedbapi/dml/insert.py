@@ -12,9 +12,10 @@ from lakedbapi.dml.new_rows import NewRows
 from lakedbapi.dml.returning import Returning, evaluate
 from lakedbapi.dml.row_source import RowSource, of_arrow, of_query, of_statement
 from lakedbapi.dml.sources import named, with_clause
-from lakedbapi.dml.target import Target
+from lakedbapi.dml.target import INSERT, Target
 from lakedbapi.engine.base import Query
 from lakedbapi.model.catalog import TableInfo
+from lakedbapi.model.changes import Operation
 from lakedbapi.sql.statements import Insert
 
 
@@ -29,14 +30,16 @@ def insert_rows(target: Target, statement: Insert, source: RowSource) -> Counted
     """`statement` with the rows of `source`."""
     new_rows = NewRows(target)
     if statement.on_conflict is not None:
-        return upsert(target, statement, new_rows.proposed(_fetch(target, source)), source.alone, new_rows)
+        reads = _reads(target, statement, source)
+        proposed = new_rows.proposed(_fetch(target, source))
+        return upsert(target, statement, proposed, source.alone, new_rows, reads_table=reads)
     if not statement.returning:
-        count = _add(target, new_rows, source)
+        count = _add(target, new_rows, source, reads_table=_reads(target, statement, source))
         return Counted(count, inserted=count, lastrowid=_lastrowid(new_rows, count))
     rows = new_rows.complete(_fetch(target, source))
     new_rows.add(rows)
     returned, types = evaluate(target, returning_of(statement), rows)
-    _stage(target, new_rows, rows.num_rows)
+    _stage(target, new_rows, rows.num_rows, reads_table=_reads(target, statement, source))
     count = rows.num_rows
     return Counted(count, returned, types, inserted=count, lastrowid=_lastrowid(new_rows, count))
 
@@ -50,7 +53,7 @@ def append(context: Context, alias: str, table: TableInfo, source: Query | pa.Ta
     target = Target.of_table(context, alias, table)
     target.require("INSERT INTO", target.capabilities.inserts)
     rows = of_query(target, source) if isinstance(source, Query) else of_arrow(target, source)
-    return _add(target, NewRows(target), rows)
+    return _add(target, NewRows(target), rows, reads_table=False)
 
 
 def returning_of(statement: Insert) -> Returning:
@@ -62,7 +65,7 @@ def returning_of(statement: Insert) -> Returning:
     )
 
 
-def _add(target: Target, new_rows: NewRows, source: RowSource) -> int:
+def _add(target: Target, new_rows: NewRows, source: RowSource, *, reads_table: bool) -> int:
     if source.small:
         rows = new_rows.complete(_fetch(target, source))
         new_rows.add(rows)
@@ -70,13 +73,20 @@ def _add(target: Target, new_rows: NewRows, source: RowSource) -> int:
     else:
         with source.running():
             count = new_rows.add_stream(_stream(target, source))
-    _stage(target, new_rows, count)
+    _stage(target, new_rows, count, reads_table=reads_table)
     return count
 
 
-def _stage(target: Target, new_rows: NewRows, count: int) -> None:
+def _stage(target: Target, new_rows: NewRows, count: int, *, reads_table: bool) -> None:
     if count:
-        target.stage(new_rows.onto(target.contents.rows), new_rows.identities, read=False)
+        operation = Operation(INSERT, target.table.id, inserted=count, reads_table=reads_table)
+        target.stage(new_rows.onto(target.contents.rows), new_rows.identities, operation=operation)
+
+
+def _reads(target: Target, statement: Insert, source: RowSource) -> bool:
+    rows = () if statement.source is None else (statement.source.tree,)
+    ctes = () if statement.ctes is None else (statement.ctes,)
+    return target.is_read_by(source.query.relations, (*rows, *ctes))
 
 
 def _lastrowid(new_rows: NewRows, count: int) -> int | None:

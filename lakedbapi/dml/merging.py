@@ -18,6 +18,7 @@ from lakedbapi.dml.strategy import settle
 from lakedbapi.dml.target import Target
 from lakedbapi.engine.base import Query
 from lakedbapi.errors import IntegrityError, ProgrammingError
+from lakedbapi.model.changes import MergeClause, Operation
 from lakedbapi.model.sql_types import sql_type
 from lakedbapi.transaction import Parts
 
@@ -57,6 +58,8 @@ class Merging:
     returning: Returning
     new_rows: NewRows
     order_by: str | None = None
+    reads_table: bool = False
+    """Whether the source or a clause reads the target as a table of its own."""
 
     def run(self) -> Counted:
         target, new_rows = self.target, self.new_rows
@@ -71,8 +74,26 @@ class Merging:
         if sum(counts.values()):
             changes = target.contents.delete(parts, addresses.part, addresses.position)
             changes = new_rows.onto(settle(target, changes, new_rows))
-            target.stage(changes, new_rows.identities, read=True)
+            target.stage(changes, new_rows.identities, operation=self._operation(collected))
         return Counted(sum(counts.values()), returned, types, counts[INSERT], counts[UPDATE], counts[DELETE])
+
+    def _operation(self, collected: _Collected) -> Operation:
+        clauses = tuple(
+            MergeClause(clause.when, clause.condition, clause.action, int(rows))
+            for clause, rows in zip(self.clauses, collected.by_clause, strict=True)
+            if clause.action in collected.counts
+        )
+        counts = collected.counts
+        return Operation(
+            "merge",
+            self.target.table.id,
+            self.on,
+            clauses,
+            counts[INSERT],
+            counts[UPDATE],
+            counts[DELETE],
+            self.reads_table,
+        )
 
     def touched(self) -> tuple[Addresses, Parts]:
         """The rows of the target that would be updated or deleted."""
@@ -145,10 +166,13 @@ class _Collected:
         self._kinds = np.array([clause.action for clause in merging.clauses])
         self.addresses: list[Addresses] = []
         self.counts = dict.fromkeys((INSERT, UPDATE, DELETE), 0)
+        self.by_clause = np.zeros(len(merging.clauses), np.int64)
         self._returned: list[tuple[pa.Table, list[pa.ChunkedArray], npt.NDArray[np.str_]]] = []
 
     def take(self, rows: pa.Table) -> None:
-        kinds = self._kinds[rows.column(3).to_numpy()]
+        numbers = rows.column(3).to_numpy()
+        kinds = self._kinds[numbers]
+        self.by_clause += np.bincount(numbers, minlength=len(self.by_clause))
         self._refuse_errors(rows, kinds)
         for kind in self.counts:
             self.counts[kind] += int((kinds == kind).sum())

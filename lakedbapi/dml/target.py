@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -13,11 +13,11 @@ import pyarrow as pa
 from sqlglot import exp
 
 from lakedbapi.context import Context
-from lakedbapi.engine.base import PART, POSITION, ROW_ID, Query, Relation, RelationName, Result, ScanRelation
+from lakedbapi.engine.base import PART, POSITION, ROW_ID, Query, Relation, RelationName, Result, ScanRelation, View
 from lakedbapi.errors import NotSupportedError, ProgrammingError
 from lakedbapi.formats.base import Capabilities, Catalog
 from lakedbapi.model.catalog import SchemaInfo, TableInfo
-from lakedbapi.model.changes import RowChanges
+from lakedbapi.model.changes import Operation, RowChanges
 from lakedbapi.model.scan import Scan, live_counts
 from lakedbapi.model.sql_types import quote_identifier
 from lakedbapi.model.types import Field
@@ -27,6 +27,9 @@ from lakedbapi.query.relations import relations
 from lakedbapi.sql.expressions import render
 from lakedbapi.sql.statements import Name, Special
 from lakedbapi.transaction import CatalogView, Contents
+
+INSERT = "insert"
+"""The kind of an `Operation` that chooses no rows of the table."""
 
 HIDDEN = "_lake_target"
 """The name under which the target's rows stand in a query: the table's own name keeps meaning the table in
@@ -161,17 +164,35 @@ class Target:
         with _plain_errors():
             return self.context.engine.query(query)
 
-    def stage(self, rows: RowChanges, identities: Mapping[str, int] | None = None, *, read: bool) -> None:
-        """Stage what the statement did to the table. `read` = it chose rows by reading them."""
+    def stage(self, rows: RowChanges, identities: Mapping[str, int] | None = None, *, operation: Operation) -> None:
+        """Stage what the statement did to the table."""
         changes = self.context.transaction.changes(self.catalog_alias)
         marks = {(self.table.id, column): mark for column, mark in (identities or {}).items()}
         staged = replace(
             changes,
             rows={**changes.rows, self.table.id: rows},
             identities={**changes.identities, **marks} if marks else changes.identities,
-            read=changes.read | {self.table.id} if read else changes.read,
+            operations=(*changes.operations, operation),
+            read=changes.read if operation.kind == INSERT else changes.read | {self.table.id},
         )
         self.context.transaction.stage(self.catalog_alias, staged)
+
+    def is_read_by(self, relations: Mapping[RelationName, Relation], trees: Iterable[exp.Expression | None]) -> bool:
+        """Whether a query over `relations` reads the table as a source.
+
+        `relations` are all that its text can name; `trees` are its parts, None for what only the engine understands.
+        """
+        own = tuple(part.casefold() for part in self.relation_name(self.table.name))
+        if not any(tuple(part.casefold() for part in name) == own for name in relations):
+            return False
+        if any(isinstance(relation, View) for relation in relations.values()):
+            return True
+        return any(
+            tree is None
+            or isinstance(tree, exp.Var)
+            or any(table.name.casefold() == own[-1] for table in tree.find_all(exp.Table))
+            for tree in trees
+        )
 
     def require(self, verb: str, capable: bool) -> None:
         """NotSupportedError when the format cannot do `verb`."""

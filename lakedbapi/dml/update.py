@@ -22,6 +22,7 @@ from lakedbapi.dml.target import Target
 from lakedbapi.dml.values import assigned
 from lakedbapi.engine.base import Query, Relation, RelationName
 from lakedbapi.errors import ProgrammingError
+from lakedbapi.model.changes import Operation
 from lakedbapi.query.prune import prune
 from lakedbapi.sql.statements import Update
 from lakedbapi.transaction import Parts
@@ -57,6 +58,7 @@ class Updating:
         expressions = [statement.where, *(assignment.value for assignment in statement.assignments)]
         target = replace(target, hidden=revealed(target, expressions, statement.source))
         self._target = target
+        self._trees = [e for e in (*expressions, statement.ctes, *statement.source) if e is not None]
         self._extra = extra or {}
         self._bounds = bounds or statement.where
         self._statement = statement
@@ -93,7 +95,14 @@ class Updating:
         if len(addresses):
             changes = target.contents.delete(parts, addresses.part, addresses.position)
             changes = self._new_rows.onto(settle(target, changes, self._new_rows))
-            target.stage(changes, self._new_rows.identities, read=True)
+            operation = Operation(
+                "update",
+                target.table.id,
+                None if statement.where is None else target.render(statement.where),
+                updated=len(addresses),
+                reads_table=target.is_read_by(query.relations, self._trees),
+            )
+            target.stage(changes, self._new_rows.identities, operation=operation)
         return Counted(len(addresses), returned, types, updated=len(addresses))
 
     def _sql(self) -> str:

@@ -37,7 +37,7 @@ def write_staged(
     engine: Engine, transaction: Transaction, view: CatalogView, table: TableInfo, staged: StagedRows
 ) -> tuple[WrittenFile, ...]:
     """Write rows that were held in memory."""
-    if staged.row_ids is None:
+    if staged.row_ids is None or view.catalog.file_layout(table).row_id_column is None:
         return write_rows(engine, transaction, view, table, staged.rows, row_ids=False)
     rows = staged.rows.append_column(pa.field(ROW_ID_COLUMN, pa.int64()), staged.row_ids)
     return write_rows(engine, transaction, view, table, rows, row_ids=True)
@@ -59,6 +59,7 @@ def write_options(catalog: Catalog, schema: SchemaInfo, table: TableInfo) -> Wri
     defaults = WriteOptions(directory="")
     return WriteOptions(
         directory=catalog.data_directory(table, schema),
+        layout=catalog.file_layout(table),
         compression=value("parquet_compression") or defaults.compression,
         compression_level=_size(value("parquet_compression_level")),
         row_group_size=_size(value("parquet_row_group_size")),

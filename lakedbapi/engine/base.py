@@ -12,6 +12,7 @@ import pyarrow as pa
 from lakedbapi.errors import Error
 from lakedbapi.model.catalog import PartitionSpec
 from lakedbapi.model.changes import WrittenFile
+from lakedbapi.model.layout import OWN_LAYOUT, FileLayout
 from lakedbapi.model.scan import Scan
 from lakedbapi.model.types import Schema
 
@@ -121,7 +122,7 @@ class WriteOptions:
 
     directory: str
     """Ends in `/`."""
-    file_prefix: str = "ducklake-"
+    layout: FileLayout = OWN_LAYOUT
     compression: str = "snappy"
     compression_level: int | None = None
     row_group_size: int | None = None
@@ -154,7 +155,7 @@ class Engine(ABC):
         row_ids: bool = False,
         row_snapshots: bool = False,
     ) -> tuple[WrittenFile, ...]:
-        """Write the rows of `source` as data files with the field ids of `schema`, streaming.
+        """Write the rows of `source` as data files of `options.layout`, streaming.
 
         With `row_ids` the source has a column more, `_lake_row_id`, embedded under `ROW_ID_FIELD`; with `row_snapshots`
         another one behind it, the snapshot that added each row, embedded under `ROW_SNAPSHOT_FIELD`. On failure no file

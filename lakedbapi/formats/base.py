@@ -17,6 +17,7 @@ import pyarrow as pa
 from lakedbapi.errors import NotSupportedError
 from lakedbapi.model.catalog import AsOf, SchemaInfo, SnapshotInfo, TableInfo, ViewInfo
 from lakedbapi.model.changes import Changes
+from lakedbapi.model.layout import OWN_LAYOUT, FileLayout
 from lakedbapi.model.scan import ColumnBounds, FileGroup, PartitionColumn, RowGroup, Scan
 from lakedbapi.storage.filesystem import Storage
 
@@ -178,6 +179,10 @@ class Catalog(ABC):
     @abstractmethod
     def data_directory(self, table: TableInfo, schema: SchemaInfo) -> str:
         """Where new data files of `table` go, ending in `/`; also known for a table that is not committed yet."""
+
+    def file_layout(self, table: TableInfo) -> FileLayout:
+        """What data files of `table` are called and have in them."""
+        return OWN_LAYOUT
 
     @abstractmethod
     def commit(self, base: Snapshot, changes: Changes) -> CommitResult:

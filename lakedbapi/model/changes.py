@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from lakedbapi.model.catalog import SchemaInfo, TableInfo, ViewInfo
 from lakedbapi.model.delete_vector import DeleteVector
+from lakedbapi.model.layout import OWN_LAYOUT, FileLayout
 
 
 @dataclass(frozen=True)
@@ -43,6 +44,7 @@ class WrittenFile:
     has_row_ids: bool = False
     """Whether the file embeds the row ids of its rows (all rows: versions of rows that existed before)."""
     row_group_count: int | None = None
+    layout: FileLayout = OWN_LAYOUT
 
 
 @dataclass(frozen=True)
@@ -86,6 +88,38 @@ class RowChanges:
 
 
 @dataclass(frozen=True)
+class Operation:
+    """One statement that changed rows, for formats whose history tells what was done.
+
+    `kind` is `insert`, `delete`, `update`, `merge` or `truncate`; the counts are of rows.
+    """
+
+    kind: str
+    table_id: int
+    predicate: str | None = None
+    """The condition as SQL text; of `merge` that of the join."""
+    clauses: tuple[MergeClause, ...] = ()
+    inserted: int = 0
+    updated: int = 0
+    deleted: int = 0
+    reads_table: bool = False
+    """Whether the statement also read the table as a source, beside the rows that it chose to change."""
+
+
+@dataclass(frozen=True)
+class MergeClause:
+    """A WHEN clause, and the number of rows that it acted on.
+
+    `when` is `matched`, `not matched` or `not matched by source`, `action` is `update`, `delete` or `insert`.
+    """
+
+    when: str
+    condition: str | None
+    action: str
+    rows: int
+
+
+@dataclass(frozen=True)
 class Changes:
     """All staged changes of one catalog. A None value means: dropped."""
 
@@ -98,6 +132,8 @@ class Changes:
     """(table id, column name) -> highest identity value assigned in this transaction."""
     read: frozenset[int] = frozenset()
     """Ids of the tables whose rows a DELETE, UPDATE or MERGE chose by reading them."""
+    operations: tuple[Operation, ...] = ()
+    """What was done to rows, in order."""
     author: str | None = None
     message: str | None = None
     extra_info: str | None = None

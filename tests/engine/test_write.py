@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+import urllib.parse
 import uuid
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -14,6 +16,7 @@ from lakedbapi import errors
 from lakedbapi.engine.base import Query, WriteOptions
 from lakedbapi.engine.duckdb import DuckDBEngine
 from lakedbapi.model.catalog import PartitionField, PartitionSpec
+from lakedbapi.model.layout import FileLayout
 from lakedbapi.model.types import Field, List, Map, Scalar, Schema, Struct
 
 from .conftest import SCHEMA, write
@@ -27,7 +30,7 @@ def spec(*fields: tuple[int, str]) -> PartitionSpec:
 
 
 def test_file_names_have_the_prefix_and_a_time_ordered_uuid(engine: DuckDBEngine, directory: str) -> None:
-    (file,) = write(engine, f"{directory}main/t/", "select 1, 'a'", file_prefix="x-")
+    (file,) = write(engine, f"{directory}main/t/", "select 1, 'a'", layout=FileLayout(prefix="x-"))
     name = Path(file.path).name
     assert file.path == f"{directory}main/t/{name}"
     assert uuid.UUID(re.fullmatch(r"x-(.*)\.parquet", name).group(1)).version == 7  # type: ignore[union-attr]
@@ -191,3 +194,74 @@ def test_flat_layout(engine: DuckDBEngine, directory: str) -> None:
 def test_unknown_transforms_are_refused(engine: DuckDBEngine, directory: str) -> None:
     with pytest.raises(errors.NotSupportedError, match="truncate"):
         write(engine, directory, "select 1, 'a'", partitioning=spec((2, "truncate(3)")))
+
+
+PLAIN = FileLayout(
+    prefix="part-00000-", suffix="-c000.snappy", field_ids=False, partition_columns=False, row_id_column=None
+)
+
+
+def test_a_layout_names_files_and_columns_at_every_level(engine: DuckDBEngine, directory: str) -> None:
+    inner, other = (Struct((Field("x", INT, id), Field("y", TEXT, id + 1))) for id in (4, 10))
+    schema = Schema(
+        (
+            Field("a", INT, 1),
+            Field("l", List(Field("element", inner, 3)), 2),
+            Field("b", INT, 6),
+            Field("m", Map(Field("key", TEXT, 8), Field("value", other, 9)), 7),
+        )
+    )
+    layout = FileLayout(
+        "part-", "-c000", names={1: "b", 6: "a", 4: "c-4", 5: "x", 10: "c-4", 11: "x"}, row_id_column=None
+    )
+    sql = "select 1, [{'x': 2, 'y': 'z'}, null], 3, map {'k': {'x': 4, 'y': null}} union all select null, null, 0, null"
+    (file,) = engine.write(Query(sql), schema, WriteOptions(directory, layout=layout, sort_by=("a NULLS FIRST",)))
+    assert re.fullmatch(r"part-.*-c000\.parquet", Path(file.path).name)
+    assert pq.read_table(file.path).to_pylist() == [
+        {"b": None, "l": None, "a": 0, "m": None},
+        {"b": 1, "l": [{"c-4": 2, "x": "z"}, None], "a": 3, "m": [("k", {"c-4": 4, "x": None})]},
+    ]
+    assert {"1", "3", "4", "5", "6"} <= set(re.findall(r"field_id=(\d+)", str(pq.ParquetFile(file.path).schema)))
+    assert (file.stats[1].upper, file.stats[6].upper, file.stats[4].upper) == ("1", "3", "2")
+
+
+def test_columns_that_the_path_tells_are_left_out(engine: DuckDBEngine, directory: str) -> None:
+    schema = Schema((Field("p", TEXT, 1), Field("i", INT, 2)))
+    options = WriteOptions(directory, layout=replace(PLAIN, names={1: "q r"}), partitioning=spec((1, "identity")))
+    values = ["a b", "x=y", "p%q", "a/b", "é", "#", "?", "+", "..", "'\"", "", None]
+    files = engine.write(pa.table({"p": values, "i": range(len(values))}), schema, options)
+    found = {pq.read_table(f.path, partitioning=None).to_pydict()["i"][0]: f for f in files}
+    for i, value in enumerate(values[:-2]):
+        folder = Path(found[i].path).parent.name
+        assert found[i].partition_values == (value,)
+        assert urllib.parse.unquote(folder) == f"q r={value}"
+        assert pq.ParquetFile(found[i].path).schema.names == ["i"]
+        assert "field_id=-1" in str(pq.ParquetFile(found[i].path).schema) or "field_id" not in str(
+            pq.ParquetFile(found[i].path).schema
+        )
+    (without,) = [f for f in files if f.partition_values == (None,)]
+    assert (without.record_count, Path(without.path).parent.name) == (2, "q%20r=__HIVE_DEFAULT_PARTITION__")
+
+
+@pytest.mark.parametrize(
+    ("type", "sql", "text"),
+    [
+        ("timestamptz", "'2021-05-06 07:08:09.123456+02'", "2021-05-06T05:08:09.123456Z"),
+        ("timestamptz", "'0001-01-01 00:00:00+00'", "0001-01-01T00:00:00.000000Z"),
+        ("timestamp", "'9999-12-31 23:59:59.999999'", "9999-12-31 23:59:59.999999"),
+        ("date", "'0099-01-02'", "0099-01-02"),
+        ("float64", "'nan'", "NaN"),
+        ("float64", "'-inf'", "-Infinity"),
+        ("float32", "1.5", "1.5"),
+        ("boolean", "true", "true"),
+        ("int64", "-5", "-5"),
+    ],
+)
+def test_values_in_paths_have_one_spelling(
+    engine: DuckDBEngine, directory: str, type: str, sql: str, text: str
+) -> None:
+    schema = Schema((Field("p", Scalar(type), 1), Field("i", INT, 2)))
+    options = WriteOptions(directory, layout=PLAIN, partitioning=spec((1, "identity")))
+    (file,) = engine.write(Query(f"select {sql}, 1"), schema, options)
+    assert file.partition_values == (text,)
+    assert urllib.parse.unquote(Path(file.path).parent.name) == f"p={text}"

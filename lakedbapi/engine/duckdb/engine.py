@@ -82,7 +82,7 @@ class DuckDBEngine(Engine):
         search_path = source.search_path if isinstance(source, Query) else ("memory", "main")
         execution = self._open(relations, search_path)
         try:
-            embedded = write.embedded_columns(row_ids, row_snapshots)
+            embedded = write.embedded_columns(options.layout, row_ids, row_snapshots)
             return write.write(execution, source, schema, options, embedded)
         finally:
             execution.close()

@@ -6,11 +6,12 @@ would lose its offset.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from lakedbapi.model.changes import WrittenFile
-from lakedbapi.model.sql_types import quote_identifier, sql_type
+from lakedbapi.model.layout import FileLayout
+from lakedbapi.model.sql_types import quote_identifier, quote_literal, sql_type
 from lakedbapi.model.types import Field, List, Map, Scalar, Schema, Struct, Type
 
 _TEXT = Scalar("varchar")
@@ -18,18 +19,55 @@ _NUMBER = "_lake_number"
 _LOSSY = frozenset(Scalar(name) for name in ("int128", "uint128", "interval", "timetz"))
 
 
-def as_stored(rows: str, schema: Schema, sort_by: Sequence[str]) -> str:
-    """`rows`, a SELECT of all columns, in order, with the values as they are to be stored."""
-    columns = [(quote_identifier(field.name), field.type, _stored(field.type)) for field in schema.fields]
-    casts = [f"CAST({name} AS {sql_type(stored)}) AS {name}" for name, type, stored in columns if stored != type]
-    if not casts:
-        return f"SELECT * FROM ({rows}) ORDER BY {', '.join(sort_by)}" if sort_by else rows
-    replaced = f"REPLACE ({', '.join(casts)})"
+def as_stored(rows: str, columns: Mapping[str, str], sort_by: Sequence[str]) -> str:
+    """`rows`, a SELECT, in order, with `columns` (SQL over those of `rows`, by name) as they are to be stored."""
+    selected = ", ".join(
+        name if sql == name else f"{sql} AS {name}"
+        for name, sql in ((quote_identifier(name), sql) for name, sql in columns.items())
+    )
     if not sort_by:
-        return f"SELECT * {replaced} FROM ({rows})"
+        return f"SELECT {selected} FROM ({rows})"
     # The order is that of the values. It must be the outermost clause to survive in partitions.
     numbered = f"SELECT *, row_number() OVER (ORDER BY {', '.join(sort_by)}) AS {_NUMBER} FROM ({rows})"
-    return f"SELECT * EXCLUDE ({_NUMBER}) {replaced} FROM ({numbered}) ORDER BY {_NUMBER}"
+    return f"SELECT {selected} FROM ({numbered}) ORDER BY {_NUMBER}"
+
+
+def stored(column: str, field: Field, layout: FileLayout) -> str:
+    """SQL for a column's values as files hold them."""
+    type = _stored(field.type)
+    value = column if type == field.type else f"CAST({column} AS {sql_type(type)})"
+    return _renamed(value, type, layout, 0)
+
+
+def _renamed(value: str, type: Type, layout: FileLayout, depth: int) -> str:
+    """`value` with the fields of structs called as in files. NULL stays NULL at every level."""
+    if not _has_renamed(type, layout):
+        return value
+    if isinstance(type, Struct):
+        members = (
+            f"{quote_identifier(layout.name(f))} := "
+            + _renamed(f"struct_extract({value}, {quote_literal(f.name)})", f.type, layout, depth)
+            for f in type.fields
+        )
+        return f"CASE WHEN {value} IS NULL THEN NULL ELSE struct_pack({', '.join(members)}) END"
+    variable = f"_lake_x{depth}"
+    if isinstance(type, List):
+        inner = _renamed(variable, type.element.type, layout, depth + 1)
+        return f"list_transform({value}, lambda {variable}: {inner})"
+    assert isinstance(type, Map)
+    key, item = (_renamed(variable, f.type, layout, depth + 1) for f in (type.key, type.value))
+    return (
+        f"CASE WHEN {value} IS NULL THEN NULL ELSE map(list_transform(map_keys({value}), lambda {variable}: {key}),"
+        f" list_transform(map_values({value}), lambda {variable}: {item})) END"
+    )
+
+
+def _has_renamed(type: Type, layout: FileLayout) -> bool:
+    if isinstance(type, Struct):
+        return any(layout.name(f) != f.name or _has_renamed(f.type, layout) for f in type.fields)
+    if isinstance(type, List):
+        return _has_renamed(type.element.type, layout)
+    return isinstance(type, Map) and any(_has_renamed(f.type, layout) for f in (type.key, type.value))
 
 
 def without_bounds(file: WrittenFile, schema: Schema) -> WrittenFile:

@@ -11,8 +11,9 @@ import pyarrow as pa
 from lakedbapi.errors import NotSupportedError
 from lakedbapi.model.bucket import buckets
 from lakedbapi.model.catalog import PartitionField, PartitionSpec
+from lakedbapi.model.layout import FileLayout
 from lakedbapi.model.sql_types import quote_identifier
-from lakedbapi.model.types import Field, Schema
+from lakedbapi.model.types import Field, Scalar, Schema, Type
 
 # Plain parts are those of the calendar, in UTC like all sessions; the epoch ones count units since 1970-01-01.
 _SQL = {
@@ -39,20 +40,20 @@ class Key:
     buckets: int | None = None
 
 
-def partition_keys(spec: PartitionSpec | None, schema: Schema) -> tuple[Key, ...]:
+def partition_keys(spec: PartitionSpec | None, schema: Schema, layout: FileLayout) -> tuple[Key, ...]:
     """The keys in order, with distinct names; NotSupportedError for an unknown transform."""
     if spec is None:
         return ()
     by_id = {f.id: f for f in schema.fields}
     keys: list[Key] = []
-    taken = {f.name.casefold() for f in schema.fields} if not only_identity(spec) else set()
+    taken = {layout.name(f).casefold() for f in schema.fields} if not only_identity(spec) else set()
     for field in spec.fields:
         column = by_id.get(field.field_id)
         if column is None:
             raise NotSupportedError(
                 "The table is partitioned by a field inside a struct, which cannot be written. Partition it by columns."
             )
-        name = _name(field, column, taken)
+        name = _name(field, layout.name(column), taken)
         taken.add(name.casefold())
         keys.append(_key(name, field.transform, column))
     return tuple(keys)
@@ -74,10 +75,10 @@ def _key(name: str, transform: str, column: Field) -> Key:
     return Key(name, column, _SQL[transform].format(quote_identifier(column.name)))
 
 
-def _name(field: PartitionField, column: Field, taken: set[str]) -> str:
+def _name(field: PartitionField, column: str, taken: set[str]) -> str:
     """`year`, a second one `year_<column>`, then with a number."""
-    base = column.name if field.transform == "identity" else field.transform.split("(")[0]
-    candidates = [base, f"{base}_{column.name}"] if field.transform != "identity" else [base]
+    base = column if field.transform == "identity" else field.transform.split("(")[0]
+    candidates = [base, f"{base}_{column}"] if field.transform != "identity" else [base]
     for candidate in candidates:
         if candidate.casefold() not in taken:
             return candidate
@@ -85,6 +86,23 @@ def _name(field: PartitionField, column: Field, taken: set[str]) -> str:
     while f"{candidates[-1]}_{number}".casefold() in taken:
         number += 1
     return f"{candidates[-1]}_{number}"
+
+
+def as_text(column: str, type: Type) -> str:
+    """SQL for a value as `FileLayout.partition_columns` spells it."""
+    name = type.name if isinstance(type, Scalar) else ""
+    if name in ("varchar", "json"):
+        return f"nullif(CAST({column} AS VARCHAR), '')"
+    if name == "timestamptz":
+        return f"strftime(CAST({column} AS TIMESTAMP), '%Y-%m-%dT%H:%M:%S.%fZ')"
+    if name == "timestamp":
+        return f"strftime({column}, '%Y-%m-%d %H:%M:%S.%f')"
+    if name in ("float32", "float64"):
+        return (
+            f"CASE WHEN isnan({column}) THEN 'NaN' WHEN isinf({column}) THEN if({column} > 0, 'Infinity', '-Infinity') "
+            f"ELSE CAST({column} AS VARCHAR) END"
+        )
+    return f"CAST({column} AS VARCHAR)"
 
 
 def with_buckets(reader: pa.RecordBatchReader, keys: Sequence[Key], schema: Schema) -> pa.RecordBatchReader:

@@ -7,28 +7,29 @@ from collections.abc import Mapping, Sequence
 from lakedbapi.engine.base import WriteOptions
 from lakedbapi.engine.duckdb.partitioning import Key
 from lakedbapi.model.changes import FileStats, WrittenFile
+from lakedbapi.model.layout import FileLayout
 from lakedbapi.model.sql_types import quote_identifier
-from lakedbapi.model.types import Field, List, Map, Schema, Struct
+from lakedbapi.model.types import Field, List, Map, Struct
 
 
-def leaf_ids(schema: Schema) -> Mapping[str, int]:
+def leaf_ids(fields: Sequence[Field], layout: FileLayout) -> Mapping[str, int]:
     """Field ids of the leaf columns by path, as COPY spells it: `"s"."x"`."""
     leaves: dict[str, int] = {}
-    for field in schema.fields:
-        _collect(field, quote_identifier(field.name), leaves)
+    for field in fields:
+        _collect(field, quote_identifier(layout.name(field)), layout, leaves)
     return leaves
 
 
-def _collect(field: Field, path: str, leaves: dict[str, int]) -> None:
+def _collect(field: Field, path: str, layout: FileLayout, leaves: dict[str, int]) -> None:
     type = field.type
     if isinstance(type, Struct):
         for child in type.fields:
-            _collect(child, f"{path}.{quote_identifier(child.name)}", leaves)
+            _collect(child, f"{path}.{quote_identifier(layout.name(child))}", layout, leaves)
     elif isinstance(type, List):
-        _collect(type.element, f'{path}."element"', leaves)
+        _collect(type.element, f'{path}."element"', layout, leaves)
     elif isinstance(type, Map):
-        _collect(type.key, f'{path}."key"', leaves)
-        _collect(type.value, f'{path}."value"', leaves)
+        _collect(type.key, f'{path}."key"', layout, leaves)
+        _collect(type.value, f'{path}."value"', layout, leaves)
     else:
         leaves[path] = field.id
 
@@ -63,6 +64,7 @@ def written_file(
         partition_values=tuple(partition[key.name] for key in keys),
         has_row_ids=row_ids,
         row_group_count=None if groups is None else int(groups),
+        layout=options.layout,
     )
 
 

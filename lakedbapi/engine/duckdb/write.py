@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import count
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from lakedbapi.engine.base import Query, WriteOptions
 from lakedbapi.engine.duckdb import driver, output
-from lakedbapi.engine.duckdb.exact import as_stored, without_bounds
+from lakedbapi.engine.duckdb.exact import as_stored, stored, without_bounds
 from lakedbapi.engine.duckdb.parameters import bind
-from lakedbapi.engine.duckdb.partitioning import Key, only_identity, partition_keys, with_buckets
+from lakedbapi.engine.duckdb.partitioning import Key, as_text, only_identity, partition_keys, with_buckets
 from lakedbapi.engine.duckdb.resources import Resources
 from lakedbapi.engine.duckdb.statistics import leaf_ids, written_file
 from lakedbapi.engine.duckdb.values import from_arrow
 from lakedbapi.model.changes import WrittenFile
+from lakedbapi.model.layout import FileLayout
 from lakedbapi.model.scan import ROW_ID_FIELD, ROW_SNAPSHOT_FIELD
 from lakedbapi.model.sql_types import quote_identifier, quote_literal, sql_type
 from lakedbapi.model.types import Field, List, Map, Schema, Struct, Type
@@ -23,16 +25,16 @@ from lakedbapi.model.types import Field, List, Map, Schema, Struct, Type
 if TYPE_CHECKING:
     from lakedbapi.engine.duckdb.engine import Execution
 
-ROW_ID_COLUMN = "_ducklake_internal_row_id"
-ROW_SNAPSHOT_COLUMN = "_ducklake_internal_snapshot_id"
-
 Embedded = Mapping[str, int]
 """Field ids of the BIGINT columns that a file has behind its table's, by name."""
 
 
-def embedded_columns(row_ids: bool, row_snapshots: bool) -> Embedded:
-    columns = {ROW_ID_COLUMN: ROW_ID_FIELD} if row_ids else {}
-    return {**columns, ROW_SNAPSHOT_COLUMN: ROW_SNAPSHOT_FIELD} if row_snapshots else columns
+def embedded_columns(layout: FileLayout, row_ids: bool, row_snapshots: bool) -> Embedded:
+    columns: dict[str, int] = {}
+    if row_ids:
+        assert layout.row_id_column is not None
+        columns[layout.row_id_column] = ROW_ID_FIELD
+    return {**columns, layout.row_snapshot_column: ROW_SNAPSHOT_FIELD} if row_snapshots else columns
 
 
 def write(
@@ -42,7 +44,7 @@ def write(
     if isinstance(source, pa.Table) and source.num_rows == 0:
         return ()
     execution.prepare()
-    keys = partition_keys(options.partitioning, schema)
+    keys = partition_keys(options.partitioning, schema, options.layout)
     rows, parameters = _typed(execution, source, schema, embedded)
     if any(key.buckets is not None for key in keys):
         with execution.sibling() as copier:
@@ -61,24 +63,50 @@ def _copy(
     options: WriteOptions,
     embedded: Embedded,
 ) -> tuple[WrittenFile, ...]:
-    token = output.file_token(options.file_prefix)
+    token = output.file_token(options.layout.prefix)
     directory = output.prepare_directory(options.directory)
-    rows = as_stored(_keyed(rows, keys, options), schema, options.sort_by)
-    settings = [*_format(schema, options, embedded), *_layout(keys, options, token)]
+    in_path = _only_in_path(keys, options)
+    fields = [field for field in schema.fields if field not in in_path]
+    rows = as_stored(rows, _columns(schema, keys, in_path, options, embedded), options.sort_by)
+    settings = [*_format(fields, options, embedded), *_layout(keys, options, token, in_path)]
     execution.confine(directory)
-    target = directory.rstrip("/") if _many_files(keys, options) else f"{directory}{token}.parquet"
+    single = f"{directory}{token}{options.layout.suffix}.parquet"
+    target = directory.rstrip("/") if _many_files(keys, options) else single
     try:
         records = execution.rows(f"COPY ({rows}) TO {quote_literal(target)} ({', '.join(settings)})", parameters)
     except BaseException:
         output.remove_all(directory, token, execution.filesystems)
         raise
     output.remove([str(record["filename"]) for record in records if not record["count"]], execution.filesystems)
-    leaves = leaf_ids(schema)
+    leaves = leaf_ids(fields, options.layout)
+    has_row_ids = ROW_ID_FIELD in embedded.values()
     return tuple(
-        without_bounds(written_file(record, leaves, keys, options, ROW_ID_COLUMN in embedded), schema)
+        without_bounds(written_file(record, leaves, keys, options, has_row_ids), schema)
         for record in records
         if record["count"]
     )
+
+
+def _only_in_path(keys: Sequence[Key], options: WriteOptions) -> list[Field]:
+    """The columns that files leave out, since their directory tells the value."""
+    keep = options.layout.partition_columns or options.partitioning is None or not only_identity(options.partitioning)
+    return [] if keep else [key.column for key in keys]
+
+
+def _columns(
+    schema: Schema, keys: Sequence[Key], in_path: Sequence[Field], options: WriteOptions, embedded: Embedded
+) -> dict[str, str]:
+    """What files hold, and what they are partitioned by: SQL by name."""
+    columns = {}
+    for field in schema.fields:
+        column = quote_identifier(field.name)
+        value = as_text(column, field.type) if field in in_path else stored(column, field, options.layout)
+        columns[options.layout.name(field)] = value
+    columns |= {name: quote_identifier(name) for name in embedded}
+    if options.partitioning is not None and not only_identity(options.partitioning):
+        hashed = (f"_lake_b{number}" for number in count())
+        columns |= {key.name: next(hashed) if key.sql is None else key.sql for key in keys}
+    return columns
 
 
 def _typed(
@@ -98,43 +126,33 @@ def _typed(
     return f"SELECT {selected} FROM {inner} AS _lake_rows({', '.join(names)})", parameters
 
 
-def _keyed(rows: str, keys: Sequence[Key], options: WriteOptions) -> str:
-    """`rows` with the partition keys as columns more, where they are not columns of the table themselves."""
-    if options.partitioning is None or only_identity(options.partitioning):
-        return rows
-    added: list[str] = []
-    excluded: list[str] = []
-    for key in keys:
-        if key.sql is None:
-            excluded.append(f"_lake_b{len(excluded)}")
-        added.append(f"{key.sql or excluded[-1]} AS {quote_identifier(key.name)}")
-    without = f" EXCLUDE ({', '.join(excluded)})" if excluded else ""
-    return f"SELECT *{without}, {', '.join(added)} FROM ({rows})"
-
-
 def _many_files(keys: Sequence[Key], options: WriteOptions) -> bool:
     return bool(keys) or options.target_file_size is not None
 
 
-def _layout(keys: Sequence[Key], options: WriteOptions, token: str) -> list[str]:
+def _layout(keys: Sequence[Key], options: WriteOptions, token: str, in_path: Sequence[Field]) -> list[str]:
     if not _many_files(keys, options):
         return ["WRITE_EMPTY_FILE false"]
     # The directory has files of other writers; names are unique, so nothing is overwritten.
-    layout = ["OVERWRITE_OR_IGNORE", f"FILENAME_PATTERN {quote_literal(token + '-{uuidv7}')}"]
+    pattern = f"{token}-{{uuidv7}}{options.layout.suffix}"
+    layout = ["OVERWRITE_OR_IGNORE", f"FILENAME_PATTERN {quote_literal(pattern)}"]
     if keys:
         assert options.partitioning is not None
         layout.append(f"PARTITION_BY ({', '.join(quote_identifier(key.name) for key in keys)})")
-        layout.append(f"WRITE_PARTITION_COLUMNS {str(only_identity(options.partitioning)).lower()}")
+        kept = only_identity(options.partitioning) and not in_path
+        layout.append(f"WRITE_PARTITION_COLUMNS {str(kept).lower()}")
         layout.append(f"HIVE_FILE_PATTERN {str(options.hive_layout).lower()}")
     if options.target_file_size is not None and (not keys or driver.MAJOR >= 2):
         layout.append(f"FILE_SIZE_BYTES {options.target_file_size}")
     return layout
 
 
-def _format(schema: Schema, options: WriteOptions, embedded: Embedded) -> list[str]:
-    ids = [f"{quote_identifier(f.name)}: {_field_ids(f)}" for f in schema.fields]
-    ids += [f"{name}: {field_id}" for name, field_id in embedded.items()]
-    result = ["FORMAT parquet", "RETURN_STATS", f"FIELD_IDS {{{', '.join(ids)}}}"]
+def _format(fields: Sequence[Field], options: WriteOptions, embedded: Embedded) -> list[str]:
+    result = ["FORMAT parquet", "RETURN_STATS"]
+    if options.layout.field_ids:
+        ids = [f"{quote_identifier(options.layout.name(f))}: {_field_ids(f, options.layout)}" for f in fields]
+        ids += [f"{quote_identifier(name)}: {field_id}" for name, field_id in embedded.items()]
+        result.append(f"FIELD_IDS {{{', '.join(ids)}}}")
     result.append(f"COMPRESSION {quote_literal(options.compression)}")
     if options.compression_level is not None:
         result.append(f"COMPRESSION_LEVEL {options.compression_level}")
@@ -148,18 +166,18 @@ def _format(schema: Schema, options: WriteOptions, embedded: Embedded) -> list[s
     return result
 
 
-def _field_ids(field: Field) -> str:
+def _field_ids(field: Field, layout: FileLayout) -> str:
     """`5`, or `{__duckdb_field_id: 5, "x": 6}` for a nested type."""
-    children = _children(field.type)
+    children = _children(field.type, layout)
     if not children:
         return str(field.id)
-    inner = ", ".join(f"{quote_identifier(name)}: {_field_ids(child)}" for name, child in children)
+    inner = ", ".join(f"{quote_identifier(name)}: {_field_ids(child, layout)}" for name, child in children)
     return f"{{__duckdb_field_id: {field.id}, {inner}}}"
 
 
-def _children(type: Type) -> list[tuple[str, Field]]:
+def _children(type: Type, layout: FileLayout) -> list[tuple[str, Field]]:
     if isinstance(type, Struct):
-        return [(f.name, f) for f in type.fields]
+        return [(layout.name(f), f) for f in type.fields]
     if isinstance(type, List):
         return [("element", type.element)]
     if isinstance(type, Map):
