@@ -230,6 +230,12 @@ class CatalogView:
         committed = self.snapshot.find_table(found, name)
         return None if committed is None or committed.id in staged else committed
 
+    def table_names(self, schema: SchemaInfo) -> Sequence[str]:
+        """The names of a schema's tables, sorted."""
+        if not self.changes.tables:
+            return self.snapshot.table_names(schema) if schema.id >= 0 else ()
+        return sorted(table.name for table in self.tables.values() if table.schema_id == schema.id)
+
     def table_of(self, id: int) -> TableInfo | None:
         """The table with this id."""
         return self.changes.tables[id] if id in self.changes.tables else self.snapshot.table_of(id)

@@ -54,11 +54,7 @@ class LakeReflection:
     @cached
     def get_table_names(self, connection: Any, schema: str | None = None, **kw: Any) -> list[str]:
         view, found = _catalog(connection, schema)
-        return (
-            sorted(table.name for table in view.tables.values() if table.schema_id == found.id)
-            if view and found
-            else []
-        )
+        return list(view.table_names(found)) if view and found else []
 
     @cached
     def get_view_names(self, connection: Any, schema: str | None = None, **kw: Any) -> list[str]:

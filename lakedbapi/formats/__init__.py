@@ -5,7 +5,7 @@ from __future__ import annotations
 from lakedbapi.errors import NotSupportedError
 from lakedbapi.formats.base import Format
 
-NAMES = ("ducklake",)
+NAMES = ("ducklake", "delta")
 
 
 def get(name: str) -> Format:
@@ -14,4 +14,8 @@ def get(name: str) -> Format:
         from lakedbapi.formats.ducklake import DuckLakeFormat
 
         return DuckLakeFormat()
+    if name == "delta":
+        from lakedbapi.formats.delta import DeltaFormat
+
+        return DeltaFormat()
     raise NotSupportedError(f"table format {name!r} is not supported; supported: {', '.join(NAMES)}")

@@ -78,7 +78,8 @@ class Snapshot(ABC):
     def schemas(self) -> Mapping[int, SchemaInfo]: ...
 
     @abstractmethod
-    def tables(self) -> Mapping[int, TableInfo]: ...
+    def tables(self) -> Mapping[int, TableInfo]:
+        """All tables; a format whose tables have metadata of their own leaves out those that cannot be read."""
 
     @abstractmethod
     def views(self) -> Mapping[int, ViewInfo]: ...
@@ -90,6 +91,10 @@ class Snapshot(ABC):
     def find_table(self, schema: SchemaInfo, name: str) -> TableInfo | None:
         """The table with this name. A format that reads metadata table by table reads that of this one only."""
         return self._tables_by_name.get((schema.id, name.casefold()))
+
+    def table_names(self, schema: SchemaInfo) -> Sequence[str]:
+        """The names of a schema's tables, sorted; a format that reads metadata table by table reads none."""
+        return sorted(table.name for table in self.tables().values() if table.schema_id == schema.id)
 
     @cached_property
     def _tables_by_name(self) -> Mapping[tuple[int, str], TableInfo]:

@@ -107,10 +107,27 @@ def _snapshots(call: _Call) -> dict[str, Relation]:
     return call.result(_SNAPSHOTS, [_snapshot(info) for info in call.catalog.history()])
 
 
+_HISTORY: Mapping[str, pa.DataType] = {
+    **_SNAPSHOTS,
+    "operation": pa.string(),
+    "operation_parameters": pa.map_(pa.string(), pa.string()),
+    "operation_metrics": pa.map_(pa.string(), pa.string()),
+}
+
+
 def _history(call: _Call) -> dict[str, Relation]:
     """The snapshots that touched the table, or all."""
     infos = call.catalog.history(call.table().table if "table_name" in call.arguments else None)
-    return call.result(_SNAPSHOTS, [_snapshot(info) for info in infos])
+    return call.result(_HISTORY, [_line(info) for info in infos])
+
+
+def _line(info: SnapshotInfo) -> dict[str, Any]:
+    return {
+        **_snapshot(info),
+        "operation": info.operation,
+        "operation_parameters": list(info.parameters.items()),
+        "operation_metrics": list(info.metrics.items()),
+    }
 
 
 def _snapshot(info: SnapshotInfo) -> dict[str, Any]:

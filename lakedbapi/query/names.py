@@ -209,7 +209,9 @@ def _unknown(context: Context, kind: str, name: Name) -> ProgrammingError:
     if not places:
         path = name.parts[:-1] if len(name.parts) > 1 else context.search_path
         return ProgrammingError(f"{kind} {name} does not exist: there is no schema {'.'.join(path)}")
-    names = [table.name for place in places for table in place.view.tables.values()]
+    names = [
+        table for place in places for schema in place.view.schemas.values() for table in place.view.table_names(schema)
+    ]
     names += [view.name for place in places for view in place.view.views.values()]
     where = "" if context.as_of is None else " at the point in time that is read"
     return ProgrammingError(f"{kind} {name} does not exist{where}{_near(name.last, names)}")

@@ -39,8 +39,7 @@ def show(context: Context, statement: Show) -> Result:
         return _all_tables(context, places)
     names = [view.name for place in places for view in place.view.views.values() if view.schema_id == place.schema.id]
     if statement.what == "tables":
-        tables = [(place, table) for place in places for table in place.view.tables.values()]
-        names += [table.name for place, table in tables if table.schema_id == place.schema.id]
+        names += [name for place in places for name in place.view.table_names(place.schema)]
     return _texts("name", names)
 
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import posixpath
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from datetime import datetime, timezone
 from typing import Any
 
@@ -25,6 +26,17 @@ LISTING = pa.schema(
     ]
 )
 """What `Storage.list` gives; `mtime` is NULL where the store keeps none."""
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A file or directory in a directory; `mtime` is None where the store keeps none."""
+
+    path: str
+    name: str
+    is_directory: bool
+    size: int | None
+    mtime: datetime | None
 
 
 class Storage:
@@ -68,6 +80,10 @@ class Storage:
         with _reported("looking for", path):
             return bool(self.filesystem.exists(path))
 
+    def is_directory(self, path: str) -> bool:
+        with _reported("looking for", path):
+            return os.path.isdir(path) if self.is_local else bool(self.filesystem.isdir(path))
+
     def size(self, path: str) -> int:
         """Bytes."""
         with _reported("looking at", path):
@@ -76,6 +92,27 @@ class Storage:
     def read_bytes(self, path: str) -> bytes:
         with _reported("reading", path):
             return bytes(self.filesystem.cat_file(path))
+
+    def read_many(self, paths: Sequence[str]) -> Sequence[bytes]:
+        """The contents of many files, at the same time where the store can do that."""
+        if self.is_local or len(paths) < 2:
+            return [self.read_bytes(path) for path in paths]
+        with _reported("reading", paths[0]):
+            found = self.filesystem.cat(list(paths), on_error="raise")
+            contents = {self._full(name): bytes(content) for name, content in found.items()}
+            return [contents[path] for path in paths]
+
+    def read_ranges(self, ranges: Sequence[tuple[str, int, int]]) -> Sequence[bytes]:
+        """Bytes of files, each (path, start, end); shorter where a file ends before."""
+        if not ranges:
+            return []
+        paths, starts, ends = (list(column) for column in zip(*ranges, strict=True))
+        with _reported("reading", paths[0]):
+            found = self.filesystem.cat_ranges(paths, starts, ends, on_error="return")
+        for path, content in zip(paths, found, strict=True):
+            if isinstance(content, BaseException):
+                raise _failed("reading", path, content)
+        return [bytes(content) for content in found]
 
     def write_exclusive(self, path: str, data: bytes) -> None:
         """Create `path`, a name that nobody else is likely to use, with `data`; FileExistsError if it exists already.
@@ -142,10 +179,54 @@ class Storage:
         ]
         return pa.Table.from_arrays(columns, schema=LISTING)
 
+    def entry(self, path: str) -> Entry | None:
+        """The file at `path` as it is now; None when there is none."""
+        with _reported("looking at", path):
+            if not self.is_local:
+                self.filesystem.invalidate_cache()
+            try:
+                info = self.filesystem.info(path)
+            except FileNotFoundError:
+                return None
+        return Entry(path, posixpath.basename(path), info.get("type") == "directory", info.get("size"), _mtime(info))
+
+    def entries(self, directory: str) -> Sequence[Entry]:
+        """What lies directly in `directory`, sorted by name; nothing when there is no such directory."""
+        with _reported("listing", directory):
+            if self.is_local:
+                return _local_entries(directory)
+            self.filesystem.invalidate_cache()
+            try:
+                found = self.filesystem.ls(directory, detail=True)
+            except (FileNotFoundError, NotADirectoryError):
+                return ()
+        entries = [
+            Entry(path, posixpath.basename(path), info.get("type") == "directory", info.get("size"), _mtime(info))
+            for info in found
+            for path in [self._full(info["name"].rstrip("/"))]
+            if path + "/" != directory
+        ]
+        return sorted(entries, key=lambda entry: entry.name)
+
     def _full(self, name: str) -> str:
         if self.is_local or "://" in name:
             return name.replace(os.sep, "/")
         return f"{self.root.partition('://')[0]}://{name.lstrip('/')}"
+
+
+def _local_entries(directory: str) -> Sequence[Entry]:
+    try:
+        found = sorted(os.scandir(directory), key=lambda entry: entry.name)
+    except (FileNotFoundError, NotADirectoryError):
+        return ()
+    entries = []
+    for entry in found:
+        with suppress(FileNotFoundError):  # It may be removed while this looks.
+            status = entry.stat()
+            mtime = datetime.fromtimestamp(status.st_mtime, timezone.utc)
+            path = posixpath.join(directory, entry.name)
+            entries.append(Entry(path, entry.name, entry.is_dir(), status.st_size, mtime))
+    return entries
 
 
 def _directory(path: str) -> str:
@@ -189,6 +270,6 @@ def _reported(action: str, path: str) -> Iterator[None]:
         raise _failed(action, path, error) from error
 
 
-def _failed(action: str, path: str, error: Exception) -> errors.OperationalError:
+def _failed(action: str, path: str, error: BaseException) -> errors.OperationalError:
     reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
     return errors.OperationalError(f"{path}: {action} it failed: {reason}")

@@ -23,6 +23,17 @@ def read_field(storage: Storage, path: str, field_id: int, name: str) -> pa.Chun
         raise DataError(f"{path}: not a readable Parquet file: {error}") from error
 
 
+def row_count(storage: Storage, path: str) -> int:
+    """The rows of a file, from its footer."""
+    try:
+        with storage.filesystem.open(path, "rb") as source, pq.ParquetFile(source) as file:
+            return int(file.metadata.num_rows)
+    except OSError as error:
+        raise OperationalError(f"{path}: reading it failed: {error}") from error
+    except pa.ArrowInvalid as error:
+        raise DataError(f"{path}: not a readable Parquet file: {error}") from error
+
+
 def _find(schema: pa.Schema, field_id: int, name: str) -> str | None:
     ids = {field.name: (field.metadata or {}).get(b"PARQUET:field_id") for field in schema}
     wanted = str(field_id).encode()

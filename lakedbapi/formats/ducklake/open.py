@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from sqlalchemy import select
 
@@ -19,8 +17,8 @@ from lakedbapi.formats.ducklake.options import Options
 from lakedbapi.formats.ducklake.paths import data_directory
 from lakedbapi.formats.ducklake.versions import SUPPORTED, check_version
 from lakedbapi.storage.filesystem import Storage
+from lakedbapi.storage.options import storage_options
 
-_STORAGE_PREFIX = "storage_options."
 _FILE_KINDS = ("sqlite", "duckdb")
 
 
@@ -61,7 +59,7 @@ class DuckLakeFormat(Format):
         stored = self._stored_options(backend, options, create)
         check_version(stored.catalog.get("version"), backend.name)
         data_path = _data_path(backend, stored, options)
-        storage = Storage.of(data_path, _storage_options(options))
+        storage = Storage.of(data_path, storage_options(options))
         return DuckLakeCatalog(backend, storage, data_path, _session_options(options))
 
     def _stored_options(self, backend: Backend, options: Mapping[str, str], create: bool) -> Options:
@@ -134,27 +132,6 @@ def _data_path(backend: Backend, stored: Options, options: Mapping[str, str]) ->
 
 def _session_options(options: Mapping[str, str]) -> Mapping[str, str]:
     return {name: options[name] for name in ("data_inlining_row_limit",) if options.get(name)}
-
-
-def _storage_options(options: Mapping[str, str]) -> dict[str, Any]:
-    nested: dict[str, Any] = {}
-    for name, value in options.items():
-        if name.startswith(_STORAGE_PREFIX):
-            *parents, last = name[len(_STORAGE_PREFIX) :].split(".")
-            level = nested
-            for parent in parents:
-                level = level.setdefault(parent, {})
-            level[last] = _plain_value(value)
-    return nested
-
-
-def _plain_value(text: str) -> Any:
-    try:
-        value = json.loads(text)
-    except ValueError:
-        return text
-    # A key or password of digits only is text all the same.
-    return value if isinstance(value, (bool, dict, list)) else text
 
 
 def _is_on(text: str | None) -> bool:

@@ -1,0 +1,175 @@
+"""`TableContents`: what a table consists of at one version, in the model's terms."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import cached_property
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lakedbapi.formats.delta import stats, texts
+from lakedbapi.formats.delta.deletion_vectors import file_path
+from lakedbapi.formats.delta.paths import full_paths
+from lakedbapi.formats.delta.schema import physical_names
+from lakedbapi.formats.delta.state import TableState
+from lakedbapi.formats.delta.vector_cache import VectorCache
+from lakedbapi.model.catalog import TableInfo
+from lakedbapi.model.scan import FIELD_ID, NAME, ColumnBounds, FileGroup, PartitionColumn
+from lakedbapi.model.types import Field
+from lakedbapi.storage.filesystem import Storage
+from lakedbapi.storage.parquet import row_count
+
+_READERS = 16
+"""Footers that are read at the same time."""
+
+
+class TableContents:
+    """Loads what is asked for and keeps it."""
+
+    def __init__(self, storage: Storage, state: TableState, table: TableInfo, vectors: VectorCache) -> None:
+        self.state = state
+        self._storage = storage
+        self.table = table
+        self._vectors = vectors
+        self._bounds: dict[int, ColumnBounds] = {}
+        self._lock = threading.RLock()
+
+    @cached_property
+    def files(self) -> pa.Table:
+        """Live files, with the columns `model.scan.DATA_FILES`."""
+        live = self.state.files
+        count = live.num_rows
+        deleted = pc.fill_null(pc.struct_field(live["deletion_vector"].combine_chunks(), "cardinality"), 0)
+        return pa.table(
+            {
+                "file_id": pa.array(np.arange(count, dtype=np.int64)),
+                "path": self._paths,
+                "record_count": self._record_counts,
+                "file_size_bytes": live["size"],
+                "row_id_start": pa.nulls(count, pa.int64()),
+                "snapshot_id": live["version"],
+                "partition_id": pa.nulls(count, pa.int64()),
+                "deleted_count": deleted,
+            }
+        )
+
+    @cached_property
+    def _paths(self) -> pa.Array:
+        return full_paths(self.state.root, self.state.files["path"])
+
+    @cached_property
+    def _record_counts(self) -> pa.Array:
+        """From the statistics, else from the files themselves."""
+        counts = stats.record_counts(self.state.files["stats"])
+        unknown = np.flatnonzero(counts.is_null().to_numpy(zero_copy_only=False))
+        if not len(unknown):
+            return counts
+        paths = self._paths.take(pa.array(unknown)).to_pylist()
+        with ThreadPoolExecutor(_READERS) as pool:
+            found = list(pool.map(lambda path: row_count(self._storage, path), paths))
+        values = pc.fill_null(counts, 0).to_numpy().copy()
+        values[unknown] = found
+        return pa.array(values)
+
+    @cached_property
+    def _physical(self) -> Mapping[int, str]:
+        if self._mapping == "none":
+            return {}
+        return physical_names(self.state.metadata.schema_string)
+
+    @property
+    def _mapping(self) -> str:
+        return self.state.metadata.configuration.get("delta.columnMapping.mode", "none").lower()
+
+    def _stored_name(self, field: Field) -> str:
+        """The name of a column in the log: in statistics and partition values."""
+        return self._physical.get(field.id, field.name)
+
+    def bounds(self, files: pa.Table, field_id: int) -> ColumnBounds | None:
+        field = next((field for field in self.table.schema.fields if field.id == field_id), None)
+        if field is None or not stats.has_bounds(field) or field_id in self._partition_fields:
+            return None
+        with self._lock:
+            found = self._bounds.get(field_id)
+            if found is None:
+                live = self.state.files["stats"]
+                found = stats.column_bounds(live, self._record_counts, field, self._stored_name(field))
+                self._bounds[field_id] = found
+        numbers = files["file_id"]
+        return ColumnBounds(
+            *(
+                _take(values, numbers)
+                for values in (found.lower, found.upper, found.null_count, found.value_count, found.has_nan)
+            )
+        )
+
+    @cached_property
+    def _partition_fields(self) -> Mapping[int, Field]:
+        spec = self.table.partitioning
+        by_id = {field.id: field for field in self.table.schema.fields}
+        return {} if spec is None else {part.field_id: by_id[part.field_id] for part in spec.fields}
+
+    @cached_property
+    def _constants(self) -> pa.Table | None:
+        """The partition values of all files, by field id."""
+        if not self._partition_fields:
+            return None
+        maps = self.state.files["partition_values"]
+        columns = {}
+        for id, field in self._partition_fields.items():
+            what = f"a file of Delta table {self.state.root}, column {field.name!r},"
+            columns[str(id)] = texts.partition_array(texts.map_values(maps, self._stored_name(field)), field.type, what)
+        return pa.table(columns)
+
+    def partition_values(self, files: pa.Table) -> Mapping[tuple[int, str], PartitionColumn]:
+        constants = self._constants
+        if constants is None:
+            return {}
+        known = pa.array(np.ones(files.num_rows, np.bool_))
+        return {
+            (int(id), "identity"): PartitionColumn(_take(constants[id], files["file_id"]), known)
+            for id in constants.column_names
+        }
+
+    def file_groups(self, files: pa.Table) -> Sequence[FileGroup]:
+        numbers = files["file_id"]
+        with_deletes = np.flatnonzero(files["deleted_count"].to_numpy())
+        chosen = self.state.files["deletion_vector"].take(numbers).take(pa.array(with_deletes)).to_pylist()
+        vectors = self._vectors.read(self._storage, self.state.root, chosen)
+        constants = self._constants
+        return [
+            FileGroup(
+                files,
+                dict(zip(with_deletes.tolist(), vectors, strict=True)),
+                match=FIELD_ID if self._mapping == "id" else NAME,
+                names=self._physical,
+                constants=None if constants is None else constants.take(numbers),
+                embedded=frozenset(),
+            )
+        ]
+
+    @property
+    def delete_files(self) -> pa.Table:
+        """Deletion vectors with the files that they lie in (NULL: in the log itself)."""
+        live = self.state.files
+        chosen = np.flatnonzero(live["deletion_vector"].is_valid().to_numpy())
+        descriptors = live["deletion_vector"].take(pa.array(chosen)).to_pylist()
+        return pa.table(
+            {
+                "data_file": self._paths.take(pa.array(chosen)),
+                "path": pa.array([file_path(self.state.root, found) for found in descriptors], pa.string()),
+                "format": pa.array(["deletion vector"] * len(chosen), pa.string()),
+                "delete_count": pa.array([found["cardinality"] for found in descriptors], pa.int64()),
+                "file_size_bytes": pa.array([found["sizeInBytes"] for found in descriptors], pa.int64()),
+                "snapshot_id": live["version"].take(pa.array(chosen)),
+            }
+        )
+
+
+def _take(values: pa.Array | pa.ChunkedArray, numbers: pa.ChunkedArray) -> pa.Array:
+    taken = values.take(numbers)
+    return taken.combine_chunks() if isinstance(taken, pa.ChunkedArray) else taken

@@ -1,0 +1,59 @@
+"""`TableInfo` from a table's metadata."""
+
+from __future__ import annotations
+
+from lakedbapi.errors import DataError, NotSupportedError
+from lakedbapi.formats.delta import ids
+from lakedbapi.formats.delta.actions import Metadata
+from lakedbapi.formats.delta.features import check_readable
+from lakedbapi.formats.delta.schema import parse_schema
+from lakedbapi.formats.delta.state import TableState
+from lakedbapi.model.catalog import Constraint, PartitionField, PartitionSpec, TableInfo
+from lakedbapi.model.types import Schema
+
+_CHECK = "delta.constraints."
+
+
+def check_table(state: TableState) -> None:
+    """Errors for a table whose rows cannot be read, before any of it is touched."""
+    check_readable(state.protocol, state.root)
+    metadata = state.metadata
+    if metadata.format_provider != "parquet":
+        raise NotSupportedError(
+            f"Delta table {state.root} has data files of format {metadata.format_provider!r}; only parquet is supported"
+        )
+    if not metadata.schema_string:
+        raise DataError(f"the log of Delta table {state.root} is damaged: its metaData has no schemaString")
+
+
+def table_info(state: TableState, schema_id: int, name: str) -> TableInfo:
+    metadata = state.metadata
+    schema = parse_schema(metadata.schema_string)
+    return TableInfo(
+        id=ids.number_of(state.root, metadata.id),
+        schema_id=schema_id,
+        name=name,
+        schema=schema,
+        path=state.root,
+        uuid=metadata.id,
+        partitioning=_partitioning(metadata, schema, state.root),
+        constraints=tuple(
+            Constraint("check", key[len(_CHECK) :], expression=text)
+            for key, text in metadata.configuration.items()
+            if key.lower().startswith(_CHECK)
+        ),
+        properties=metadata.configuration,
+        comment=metadata.description,
+    )
+
+
+def _partitioning(metadata: Metadata, schema: Schema, root: str) -> PartitionSpec | None:
+    if not metadata.partition_columns:
+        return None
+    fields = []
+    for name in metadata.partition_columns:
+        field = schema.get(name)
+        if field is None:
+            raise DataError(f"Delta table {root} is partitioned by {name!r}, which is no column of it")
+        fields.append(PartitionField(field.id, "identity"))
+    return PartitionSpec(0, tuple(fields))

@@ -1,0 +1,183 @@
+"""Column statistics of files (protocol, "Per-file Statistics")."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Sequence
+from decimal import Decimal as PyDecimal
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.json as pj
+
+from lakedbapi.formats.delta.texts import day, instant
+from lakedbapi.model.arrow import arrow_type
+from lakedbapi.model.scan import ColumnBounds
+from lakedbapi.model.types import Decimal, Field, Scalar
+
+_INTEGERS = frozenset({"int8", "int16", "int32", "int64"})
+_TIMES = frozenset({"timestamp", "timestamptz"})
+_BOUNDED = _INTEGERS | _TIMES | {"float32", "float64", "varchar", "boolean", "date"}
+_CUT = 999
+"""Microseconds that writers cut off the time of a bound."""
+_DIGITS = 15
+"""Digits of a decimal that survive a writer's detour through floating point."""
+
+
+def has_bounds(field: Field) -> bool:
+    return isinstance(field.type, Decimal) or (isinstance(field.type, Scalar) and field.type.name in _BOUNDED)
+
+
+def record_counts(stats: pa.ChunkedArray) -> pa.Array:
+    """Physical rows of each file, deleted ones among them; NULL where the statistics do not tell."""
+    texts = stats.combine_chunks()
+    found = pc.struct_field(pc.extract_regex(texts, r'^\s*\{\s*"numRecords"\s*:\s*(?P<n>\d{1,18})\s*[,}]'), "n")
+    rest = np.flatnonzero(pc.and_(found.is_null(), texts.is_valid()).to_numpy(zero_copy_only=False))
+    counts = found.cast(pa.int64())
+    if not len(rest):
+        return counts
+    values = counts.to_pylist()
+    for number, text in zip(rest.tolist(), texts.take(pa.array(rest)).to_pylist(), strict=True):
+        count = _loaded(text).get("numRecords")
+        values[number] = count if isinstance(count, int) and count >= 0 else None
+    return pa.array(values, pa.int64())
+
+
+def column_bounds(stats: pa.ChunkedArray, counts: pa.Array, field: Field, name: str) -> ColumnBounds:
+    """What `stats` tell of a column that is called `name` in them. `counts` are the rows of each file.
+
+    Text that is no JSON, and values of another type, tell nothing.
+    """
+    lower, upper, nulls = _read(stats, field, name)
+    values = pc.if_else(pc.less_equal(nulls, counts), pc.subtract(counts, nulls), None)
+    return ColumnBounds(lower, upper, nulls, values, pa.nulls(len(counts), pa.bool_()))
+
+
+def _read(stats: pa.ChunkedArray, field: Field, name: str) -> tuple[pa.Array, pa.Array, pa.Array]:
+    target = arrow_type(field.type)
+    kind = _json_type(field)
+    if kind is not None:
+        try:
+            parsed = _parsed(stats, name, kind)
+            lower, upper, nulls = (_member(parsed, part, name) for part in ("minValues", "maxValues", "nullCount"))
+            if kind != target:
+                lower, upper = _converted(lower, target), _converted(upper, target)
+            return lower, _widened(upper), nulls
+        except pa.ArrowException:
+            pass  # Some file has something unusual in its statistics.
+    loaded = [_loaded(text) for text in stats.to_pylist()]
+    lower, upper = (
+        pa.array([_value(entry, part, name, field) for entry in loaded], _storage(target)).cast(target)
+        for part in ("minValues", "maxValues")
+    )
+    return lower, _widened(upper), pa.array([_count(entry, name) for entry in loaded], pa.int64())
+
+
+def _json_type(field: Field) -> pa.DataType | None:
+    """The type to read bounds as from JSON in one go; None = they have to be read one by one."""
+    if not isinstance(field.type, Scalar):
+        return None
+    if field.type.name in _INTEGERS:
+        return pa.int64()
+    if field.type.name in ("float32", "float64"):
+        return pa.float64()
+    return pa.bool_() if field.type.name == "boolean" else pa.string()
+
+
+def _parsed(stats: pa.ChunkedArray, name: str, kind: pa.DataType) -> pa.Table:
+    lines = pc.fill_null(stats, "{}").to_pylist()
+    text = "\n".join(lines).encode()
+    inner = pa.struct([pa.field(name, kind)])
+    schema = pa.schema(
+        [("minValues", inner), ("maxValues", inner), ("nullCount", pa.struct([pa.field(name, pa.int64())]))]
+    )
+    block = max(1 << 20, 2 * max((len(line) for line in lines), default=0) * 4)
+    parsed = pj.read_json(
+        io.BytesIO(text),
+        read_options=pj.ReadOptions(block_size=block),
+        parse_options=pj.ParseOptions(explicit_schema=schema, unexpected_field_behavior="ignore"),
+    )
+    if parsed.num_rows != len(lines):
+        raise pa.ArrowInvalid("statistics with line breaks")
+    return parsed
+
+
+def _member(parsed: pa.Table, part: str, name: str) -> pa.Array:
+    return pc.struct_field(parsed[part].combine_chunks(), [0])
+
+
+def _converted(values: pa.Array, target: pa.DataType) -> pa.Array:
+    return pc.cast(values, target)
+
+
+def _widened(upper: pa.Array) -> pa.Array:
+    """Times are cut to milliseconds, also upper bounds."""
+    if not pa.types.is_timestamp(upper.type):
+        return upper
+    micros = upper.cast(pa.int64())
+    whole = pc.equal(micros, pc.multiply(pc.divide(micros, 1000), 1000))
+    return pc.if_else(whole, pc.add(micros, _CUT), micros).cast(upper.type)
+
+
+def _storage(target: pa.DataType) -> pa.DataType:
+    if not pa.types.is_temporal(target):
+        return target
+    return pa.int32() if pa.types.is_date(target) else pa.int64()
+
+
+def _loaded(text: str | None) -> dict[str, Any]:
+    try:
+        entry = json.loads(text or "{}", parse_float=PyDecimal)
+    except ValueError:
+        return {}
+    return entry if isinstance(entry, dict) else {}
+
+
+def _part(entry: dict[str, Any], part: str, name: str) -> Any:
+    values = entry.get(part)
+    return values.get(name) if isinstance(values, dict) else None
+
+
+def _count(entry: dict[str, Any], name: str) -> int | None:
+    count = _part(entry, "nullCount", name)
+    return count if isinstance(count, int) and not isinstance(count, bool) else None
+
+
+def _value(entry: dict[str, Any], part: str, name: str, field: Field) -> Any:
+    """A bound, as what its Arrow type is stored as; None for what is no value of the column."""
+    value = _part(entry, part, name)
+    try:
+        return None if value is None else _typed(value, field)
+    except (ValueError, OverflowError, ArithmeticError):
+        return None
+
+
+def _typed(value: Any, field: Field) -> Any:
+    type = field.type
+    is_number = isinstance(value, (int, PyDecimal)) and not isinstance(value, bool)
+    if isinstance(type, Decimal):
+        return _decimal(value, type) if is_number else None
+    assert isinstance(type, Scalar)
+    if type.name in _INTEGERS:
+        limit = 1 << (int(type.name[3:]) - 1)
+        return value if isinstance(value, int) and is_number and -limit <= value < limit else None
+    if type.name in ("float32", "float64"):
+        return float(value) if is_number else None
+    if type.name == "boolean":
+        return value if isinstance(value, bool) else None
+    if not isinstance(value, str):
+        return None
+    if type.name == "date":
+        return day(value)
+    return instant(value) if type.name in _TIMES else value
+
+
+def _decimal(value: int | PyDecimal, type: Decimal) -> PyDecimal | None:
+    number = PyDecimal(value)
+    digits: Sequence[int] = number.as_tuple().digits
+    if len(digits) > _DIGITS or number.adjusted() >= type.precision - type.scale:
+        return None
+    return number.quantize(PyDecimal(1).scaleb(-type.scale)) if number.as_tuple().exponent != 0 else number

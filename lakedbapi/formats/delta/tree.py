@@ -1,0 +1,70 @@
+"""Which tables a directory has: the directory itself, or those below it, as `table` (in schema `main`) and
+`schema/table`."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping
+from functools import cached_property
+
+from lakedbapi.formats.delta.log import LOG
+from lakedbapi.storage.filesystem import Storage
+
+MAIN = "main"
+
+
+class Tree:
+    """The tables below `storage.root` at one time. Each directory is looked at when it is first needed."""
+
+    def __init__(self, storage: Storage) -> None:
+        self._storage = storage
+        self._tables: dict[str, Mapping[str, str]] = {}
+        self._lock = threading.Lock()
+
+    @cached_property
+    def is_table(self) -> bool:
+        """Whether the root itself is a table, the only one."""
+        return self._has_log(self._storage.root)
+
+    @cached_property
+    def schemas(self) -> Mapping[str, str]:
+        """Directory of each schema, by name."""
+        root = self._storage.root
+        if self.is_table:
+            return {MAIN: root}
+        below = self._directories(root)
+        return {MAIN: root, **{name: path for name, path in below.items() if not self._has_log(path)}}
+
+    def tables(self, schema: str) -> Mapping[str, str]:
+        """Directory of each table of a schema, by name."""
+        with self._lock:
+            found = self._tables.get(schema)
+        if found is None:
+            found = self._read_tables(schema)
+            with self._lock:
+                self._tables[schema] = found
+        return found
+
+    def _read_tables(self, schema: str) -> Mapping[str, str]:
+        root = self._storage.root
+        if self.is_table:
+            return {root.rstrip("/").rpartition("/")[2]: root}
+        found: dict[str, str] = {}
+        if schema == MAIN:
+            own = set(self.schemas.values())
+            found = {name: path for name, path in self._directories(root).items() if path not in own}
+        directory = f"{root}{schema}/"
+        if directory in self.schemas.values():
+            below = self._directories(directory)
+            found |= {name: path for name, path in below.items() if self._has_log(path)}
+        return found
+
+    def _directories(self, path: str) -> Mapping[str, str]:
+        return {
+            entry.name: entry.path + "/"
+            for entry in self._storage.entries(path)
+            if entry.is_directory and not entry.name.startswith((".", "_")) and "=" not in entry.name
+        }
+
+    def _has_log(self, path: str) -> bool:
+        return self._storage.is_directory(path + LOG)

@@ -1,0 +1,39 @@
+"""`VectorCache`: deletion vectors that were read before. Their files never change."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Sequence
+
+from lakedbapi.formats.delta.deletion_vectors import Descriptor, read_vectors
+from lakedbapi.model.delete_vector import DeleteVector
+from lakedbapi.storage.filesystem import Storage
+
+_KEPT = 10_000
+
+
+class VectorCache:
+    """Safe to share by threads."""
+
+    def __init__(self) -> None:
+        self._vectors: OrderedDict[tuple[object, ...], DeleteVector] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def read(self, storage: Storage, root: str, descriptors: Sequence[Descriptor]) -> list[DeleteVector]:
+        """As `read_vectors`."""
+        keys = [(root, *descriptor.values()) for descriptor in descriptors]
+        with self._lock:
+            found = {key: self._vectors[key] for key in keys if key in self._vectors}
+        missing = [number for number, key in enumerate(keys) if key not in found]
+        if missing:
+            read = read_vectors(storage, root, [descriptors[number] for number in missing])
+            found |= dict(zip((keys[number] for number in missing), read, strict=True))
+            self._keep({keys[number]: vector for number, vector in zip(missing, read, strict=True)})
+        return [found[key] for key in keys]
+
+    def _keep(self, vectors: dict[tuple[object, ...], DeleteVector]) -> None:
+        with self._lock:
+            self._vectors.update(vectors)
+            while len(self._vectors) > _KEPT:
+                self._vectors.popitem(last=False)
