@@ -15,10 +15,9 @@ from lakedbapi import ddl, dml, formats, maintenance, query, sql
 from lakedbapi.context import Context, Counted
 from lakedbapi.engine.base import Engine, Result, TableResult
 from lakedbapi.engine.duckdb import DuckDBEngine
-from lakedbapi.errors import CommitUnknownError, ConflictError, Error, InterfaceError, ProgrammingError
+from lakedbapi.errors import ConflictError, Error, InterfaceError, ProgrammingError
 from lakedbapi.formats.base import Catalog
 from lakedbapi.model.catalog import AsOf
-from lakedbapi.model.changes import Changes
 from lakedbapi.procedures import PROCEDURES
 from lakedbapi.sql import guard
 from lakedbapi.sql import statements as st
@@ -218,7 +217,7 @@ class Session:
         with self._lock:
             transaction, self._transaction, self._explicit = self._transaction, None, False
             if transaction is not None:
-                self._discard(transaction, transaction.written)
+                dml.discard(transaction, transaction.written)
 
     def savepoint(self, name: str) -> None:
         with self._lock:
@@ -315,7 +314,7 @@ class Session:
             return run(context)
         except BaseException:
             transaction.back_to(mark)
-            self._discard(transaction, transaction.written - written)
+            dml.discard(transaction, transaction.written - written)
             raise
 
     def _dispatch(self, parsed: st.Parsed, context: Context) -> Outcome:
@@ -367,6 +366,11 @@ class Session:
             self._look_again()
             return Outcome(result=maintained)
         return self._select(query.call_as_select(statement), context)
+
+    def _purge(self, statement: st.Purge, context: Context) -> Outcome:
+        erased = maintenance.purge(context, statement)
+        self._look_again()
+        return Outcome(result=erased)
 
     def _look_again(self) -> None:
         """Pin a new snapshot at the next statement, unless an explicit transaction keeps the old one."""
@@ -421,29 +425,11 @@ class Session:
         return self._transaction
 
     def _commit(self, transaction: Transaction) -> int | None:
-        staged = transaction.staged
-        if staged is None:
-            self._discard(transaction, transaction.written)
+        if transaction.staged is None:
+            dml.discard(transaction, transaction.written)
             return None
-        alias, _ = staged
-        catalog = transaction.catalogs[alias]
-        try:
-            changes = dml.flush(self._get_engine(), transaction, alias)
-            result = catalog.commit(transaction.base(alias), changes)
-        except CommitUnknownError:
-            raise
-        except BaseException:
-            self._discard(transaction, transaction.written)
-            raise
-        self._discard(transaction, transaction.written - _used_paths(changes))
+        result = dml.commit(self._get_engine(), transaction)
         return result.snapshot if result.is_new else None
-
-    def _discard(self, transaction: Transaction, paths: set[str]) -> None:
-        """Remove data files that no commit will ever name."""
-        if paths and (alias := next(iter(transaction.catalogs), None)) is not None:
-            staged = transaction.staged
-            transaction.catalogs[staged[0] if staged else alias].storage.delete(sorted(paths))
-            transaction.written -= paths
 
     def _get_engine(self) -> Engine:
         if self._engine is None:
@@ -487,6 +473,7 @@ HANDLERS: Mapping[type, Callable[[Session, Any, Context], Outcome]] = {
     st.Describe: Session._describe,
     st.Explain: Session._explain,
     st.Call: Session._call,
+    st.Purge: Session._purge,
 }
 
 
@@ -524,10 +511,6 @@ def _counted(counted: Counted) -> Outcome:
         deleted=counted.deleted,
         lastrowid=counted.lastrowid,
     )
-
-
-def _used_paths(changes: Changes) -> set[str]:
-    return {staged.file.path for rows in changes.rows.values() for staged in rows.files}
 
 
 def _open(options: ConnectOptions) -> Catalog:

@@ -15,7 +15,9 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from lakedbapi.errors import NotSupportedError
 from lakedbapi.formats.base import CommitResult, Snapshot
+from lakedbapi.formats.erasure import Erasure
 from lakedbapi.model.catalog import SnapshotInfo, TableInfo
 from lakedbapi.model.changes import WrittenFile
 
@@ -129,3 +131,8 @@ class Maintenance(ABC):
 
         `below` and the result are as in `cleanup`.
         """
+
+    @property
+    def erasure(self) -> Erasure:
+        """How rows are found wherever they lie, to be purged, where the format can tell."""
+        raise NotSupportedError("rows of tables of this format cannot be purged here: use the tools of their writer")

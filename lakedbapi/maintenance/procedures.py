@@ -18,6 +18,7 @@ from lakedbapi.formats.maintenance import Maintenance
 from lakedbapi.maintenance import retention
 from lakedbapi.maintenance.compaction import Done, MergeLimits, merge, rewrite
 from lakedbapi.maintenance.flush import FlushDone, flush
+from lakedbapi.maintenance.purge import purge, purge_call
 from lakedbapi.maintenance.scope import check_alone, maintenance_of, settle, tables
 from lakedbapi.model.catalog import SnapshotInfo
 from lakedbapi.query.travel import instant
@@ -70,6 +71,8 @@ class _Call:
 
 def run(context: Context, call: Call) -> Result | None:
     """The result of a maintenance procedure; None when `call` is none."""
+    if call.name.last.casefold() == "purge":
+        return purge(context, purge_call(context, call))
     procedure = _PROCEDURES.get(call.name.last.casefold().removeprefix(_PREFIX))
     if procedure is None:
         return None

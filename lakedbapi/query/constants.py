@@ -70,6 +70,32 @@ def is_constant(expression: exp.Expression) -> bool:
     return not any(_varies(node) for node in expression.walk())
 
 
+def volatile_function(expression: exp.Expression) -> str | None:
+    """SQL of the first function in it whose value changes from one query to the next; None if there is none."""
+    for node in expression.walk():
+        name = str(node.this) if isinstance(node, exp.Anonymous) else type(node).__name__
+        if isinstance(node, _CHANGING) or name.casefold() in _CHANGING_NAMES:
+            return str(node.sql(dialect="duckdb"))
+    return None
+
+
+_CHANGING: tuple[type, ...] = (
+    exp.Rand,
+    exp.Randn,
+    exp.CurrentDate,
+    exp.CurrentTime,
+    exp.CurrentTimestamp,
+    exp.CurrentDatetime,
+)
+_CHANGING_NAMES = frozenset(
+    {
+        *("now", "today", "random", "setseed", "uuid", "uuidv4", "uuidv7", "gen_random_uuid", "nextval", "currval"),
+        *("get_current_time", "get_current_timestamp", "transaction_timestamp", "current_localtime"),
+        *("current_localtimestamp", "localtime", "localtimestamp", "currenttimestampltz", "txid_current"),
+    }
+)
+
+
 def evaluate(context: Context, expressions: Sequence[exp.Expression]) -> list[Any]:
     """The Python values of expressions without columns, with the statement's parameters; one engine query at most."""
     values = [_plain(context, expression) for expression in expressions]

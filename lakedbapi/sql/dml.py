@@ -19,6 +19,7 @@ from lakedbapi.sql.statements import (
     MergeAction,
     Name,
     OnConflict,
+    Purge,
     Select,
     Special,
     Truncate,
@@ -89,6 +90,16 @@ def read_truncate(reader: Reader, specials: tuple[Special, ...]) -> Truncate:
     target = read_target(reader, specials)
     reader.expect_end()
     return Truncate(target)
+
+
+def read_purge(reader: Reader, specials: tuple[Special, ...]) -> Purge:
+    """The condition is not optional: nobody erases a whole table by leaving it out."""
+    reader.expect("purge", "from")
+    target = read_target(reader, specials)
+    alias = reader.alias()
+    if not reader.accept("where"):
+        raise reader.error("PURGE needs a condition: expected WHERE (WHERE true erases all rows)")
+    return Purge(target, alias, expression(reader.remaining()))
 
 
 # INSERT

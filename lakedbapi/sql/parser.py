@@ -8,7 +8,7 @@ from lakedbapi.errors import Error, ProgrammingError
 from lakedbapi.sql.alter import read_alter
 from lakedbapi.sql.commands import read_attach, read_call, read_describe, read_detach, read_transaction, read_use
 from lakedbapi.sql.ddl import read_comment, read_create, read_drop
-from lakedbapi.sql.dml import DML_VERBS, read_dml, read_truncate, skip_common_tables
+from lakedbapi.sql.dml import DML_VERBS, read_dml, read_purge, read_truncate, skip_common_tables
 from lakedbapi.sql.guard import REFUSED_STATEMENTS, find_external, find_file_names
 from lakedbapi.sql.keywords import QUERY_STARTS, words
 from lakedbapi.sql.parameters import find_parameters
@@ -78,6 +78,8 @@ def _read_statement(reader: Reader, specials: tuple[Special, ...]) -> Statement:
         return read_create(reader, specials)
     if verb == "truncate":
         return read_truncate(reader, specials)
+    if verb == "purge":
+        return read_purge(reader, specials)
     if verb in _TRANSACTION_VERBS:
         return read_transaction(reader)
     simple = {

@@ -403,9 +403,19 @@ class Call:
     named: tuple[tuple[str, exp.Expression], ...] = ()
 
 
+@dataclass(frozen=True)
+class Purge:
+    """`PURGE FROM target [AS alias] WHERE where`: erase rows from every snapshot and file."""
+
+    target: Name
+    alias: str | None
+    where: exp.Expression
+
+
 Statement = Union[
     Select, Insert, Update, Delete, Merge, Truncate, CreateSchema, DropSchema, CreateTable, DropTable, CreateView,
     AlterTable, CommentOn, TransactionControl, Attach, Detach, Use, Show, Describe, Explain, Call,
+    Purge,
 ]  # fmt: skip
 
 

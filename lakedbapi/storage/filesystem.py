@@ -162,6 +162,18 @@ class Storage:
         with _reported("removing", path), suppress(FileNotFoundError):
             os.unlink(path) if self.is_local else self.filesystem.rm_file(path)
 
+    def remove_value_folders(self, paths: Iterable[str]) -> None:
+        """Remove the folders `name=value/` that these files were in, as far as they are empty: their names tell."""
+        if not self.is_local:
+            return
+        for folder in sorted({posixpath.dirname(path) for path in paths}):
+            while "=" in posixpath.basename(folder):
+                try:
+                    os.rmdir(folder)
+                except OSError:
+                    break
+                folder = posixpath.dirname(folder)
+
     def list(self, prefix: str | None = None) -> pa.Table:
         """All files below `prefix` (default: the root), recursively; columns `LISTING`. No directory = no files."""
         start = prefix or self.root

@@ -147,6 +147,14 @@ class Backend(ABC):
         error.retryable = True
         return error
 
+    @abstractmethod
+    def wipe(self, names: Sequence[str]) -> tuple[bool, str]:
+        """Free the bytes of rows that were deleted from the tables `names`, outside of any transaction.
+
+        Returns whether none are left in the database's own files, and what was done or is left to do, as text. Raises
+        OperationalError when it cannot be done now.
+        """
+
     def dispose(self) -> None:
         """Close the pooled connections; the next use opens new ones."""
         self.engine.dispose()

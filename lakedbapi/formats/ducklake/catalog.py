@@ -124,15 +124,16 @@ class DuckLakeCatalog(Catalog):
             found = None if id is None else self._read_snapshot(connection, query)
             if found is None:
                 where = f"version {id}" if point.timestamp is None else f"timestamp {point.timestamp}"
-                raise ProgrammingError(f"No snapshot found at {where}: {self._kept(connection)}")
+                raise ProgrammingError(f"No snapshot found at {where}: {self._kept(connection, id)}")
             newest = connection.execute(select(func.max(snapshot.snapshot_id))).scalar()
         return self._remember(found, newest)
 
-    def _kept(self, connection: Connection) -> str:
+    def _kept(self, connection: Connection, wanted: int | None) -> str:
         snapshot = self.backend.tables.snapshot.c
         first, last = connection.execute(select(func.min(snapshot.snapshot_id), func.max(snapshot.snapshot_id))).one()
         times = connection.execute(select(snapshot.snapshot_time).where(snapshot.snapshot_id == first)).scalar()
-        return f"the catalog keeps versions {first} to {last}, the first of {times}"
+        expired = "it has expired; " if wanted is not None and first < wanted < last else ""
+        return f"{expired}the catalog keeps versions {first} to {last}, the first of {times}"
 
     def _id_at(self, connection: Connection, instant: datetime) -> int | None:
         """The newest snapshot that is not later than `instant`; of several at one time the greatest id."""

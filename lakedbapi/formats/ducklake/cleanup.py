@@ -6,7 +6,8 @@ missing already counts as removed. What some entry of the catalog names is never
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Collection, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING
 
@@ -27,8 +28,20 @@ _OWN_NAME = r"(^|/)ducklake-[^/]+\.(parquet|puffin)$"
 """How DuckLake's writers name files. Others in the data path are somebody else's."""
 
 
-def cleanup(catalog: DuckLakeCatalog, older_than: datetime | None, *, below: str, dry_run: bool) -> Sequence[str]:
-    """Remove the files that are scheduled for it; see `Maintenance.cleanup`."""
+def is_own_name(path: str) -> bool:
+    """Whether a file is named as DuckLake's writers name theirs."""
+    return re.search(_OWN_NAME, path) is not None
+
+
+def cleanup(
+    catalog: DuckLakeCatalog,
+    older_than: datetime | None,
+    *,
+    below: str = "",
+    only: Collection[str] | None = None,
+    dry_run: bool = False,
+) -> Sequence[str]:
+    """Remove the files that are scheduled for it; see `Maintenance.cleanup`. `only`: just those (normalized) paths."""
     scheduled = catalog.backend.tables.files_scheduled_for_deletion
     columns = scheduled.c.path, scheduled.c.path_is_relative, scheduled.c.schedule_start
     with catalog.backend.read() as connection:
@@ -37,6 +50,8 @@ def cleanup(catalog: DuckLakeCatalog, older_than: datetime | None, *, below: str
     due: dict[str, list[str]] = {}
     for path, is_relative, start in rows:
         full = resolve(catalog.data_path, path, is_relative)
+        if only is not None and normalized(full) not in only:
+            continue
         if path and not full.endswith("/") and full.startswith(below) and (older_than is None or start < older_than):
             due.setdefault(full, []).append(path)
     needless = [path for path in due if normalized(path) not in entered]
@@ -71,6 +86,16 @@ def remove_orphans(
     if not dry_run:
         catalog.storage.delete(orphans)
     return orphans
+
+
+def remove(catalog: DuckLakeCatalog, paths: Collection[str]) -> None:
+    """See `Erasure.remove`."""
+    cleanup(catalog, None, only=frozenset(map(normalized, paths)))
+    with catalog.backend.read() as connection:
+        entered = _entered(catalog, connection)
+    needless = [path for path in paths if normalized(path) not in entered]
+    catalog.storage.delete(needless)
+    catalog.storage.remove_value_folders(needless)
 
 
 def _entered(catalog: DuckLakeCatalog, connection: Connection) -> set[str]:

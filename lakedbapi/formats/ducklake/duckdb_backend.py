@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -82,6 +82,18 @@ class DuckDBBackend(Backend):
 
     def _lock_for_creation(self, connection: Connection) -> None:
         self.make_schema(connection)
+
+    def wipe(self, names: Sequence[str]) -> tuple[bool, str]:
+        """DuckDB reuses the blocks of deleted rows, but neither overwrites nor returns them."""
+        try:
+            with closing(self._connect()) as connection:
+                connection.cursor().execute("CHECKPOINT")
+        except duckdb.Error as error:
+            raise errors.OperationalError(f"catalog {self.name}: {error}") from error
+        return False, (
+            "checkpointed, but free blocks of the file may hold old values: close the lake, ATTACH a new file in "
+            "DuckDB, COPY FROM DATABASE into it, and put it in the place of the old one"
+        )
 
     def classify(self, error: BaseException) -> Failure:
         cause = getattr(error, "orig", error)

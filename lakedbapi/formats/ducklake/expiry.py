@@ -135,14 +135,21 @@ class _Expiry:
                 else:
                     self._delete(deletes, not_(exists().where(data.c.data_file_id == deletes.c.file_id)))
         for table_id, sources in self._inlined():
+            dropped = self._dropped_at(table_id)
             for source in sources:
                 begin, end = source.table.c[source.begin], source.table.c[source.end]
-                self._delete(source.table, self._unseen(source.table, begin, end))
+                self._delete(source.table, self._unseen(source.table, begin, func.coalesce(end, dropped)))
                 superseded = source is not sources[-1] and not self._count(source.table)
                 if table_id in gone or superseded:
                     registered = self._tables.inlined_data_tables
                     self._delete(registered, registered.c.table_name == source.table.name)
                     self.needless.append(source.table)
+
+    def _dropped_at(self, table_id: int) -> int | None:
+        """The snapshot that dropped the table; None if it is live. Its inlined rows do not end there."""
+        table = self._tables.table.c
+        ends = self._connection.execute(select(table.end_snapshot).where(table.table_id == table_id)).scalars().all()
+        return None if None in ends else max(ends, default=None)
 
     def _inlined(self) -> Iterator[tuple[int, Sequence[InlinedTable]]]:
         for table_id in sorted(self._ids(self._tables.inlined_data_tables.c.table_id)):

@@ -22,8 +22,9 @@ from pyroaring import BitMap64
 from lakedbapi.deletes.parquet import SNAPSHOT_COLUMN
 from lakedbapi.formats.base import ChangeScan
 from lakedbapi.formats.ducklake.rewritten import FileRows, unchanged_rows
-from lakedbapi.formats.ducklake.row_history import END, RowHistory, load_row_history
+from lakedbapi.formats.ducklake.row_history import RowHistory, load_row_history
 from lakedbapi.formats.ducklake.snapshot import DuckLakeSnapshot
+from lakedbapi.formats.erasure import END
 from lakedbapi.model.catalog import AsOf, TableInfo
 from lakedbapi.model.delete_vector import DeleteVector
 from lakedbapi.model.scan import ROW_SNAPSHOT_FIELD, FileGroup, RowGroup, Scan

@@ -11,6 +11,7 @@ import pyarrow as pa
 from lakedbapi.formats.base import CommitResult, Snapshot
 from lakedbapi.formats.ducklake.cleanup import cleanup, remove_orphans
 from lakedbapi.formats.ducklake.compaction import Compaction, compaction_groups
+from lakedbapi.formats.ducklake.erasure import DuckLakeErasure
 from lakedbapi.formats.ducklake.expiry import expire
 from lakedbapi.formats.ducklake.flush import Flush, inlined_deletes, stored_rows
 from lakedbapi.formats.ducklake.snapshot import DuckLakeSnapshot
@@ -51,6 +52,10 @@ class DuckLakeMaintenance(Maintenance):
 
     def remove_orphans(self, older_than: datetime | None, *, below: str = "", dry_run: bool = False) -> Sequence[str]:
         return remove_orphans(self._catalog, older_than, below=below, dry_run=dry_run)
+
+    @property
+    def erasure(self) -> DuckLakeErasure:
+        return DuckLakeErasure(self._catalog)
 
 
 def _own(base: Snapshot) -> DuckLakeSnapshot:

@@ -17,13 +17,13 @@ from lakedbapi.formats.ducklake.delete_files import Deletions, read_deletes
 from lakedbapi.formats.ducklake.files import LAKE_FILES
 from lakedbapi.formats.ducklake.inlined import inlined_tables, read_rows
 from lakedbapi.formats.ducklake.paths import resolve, resolve_all
+from lakedbapi.formats.erasure import END
 from lakedbapi.model.catalog import TableInfo
 from lakedbapi.model.scan import RowGroup
 
 if TYPE_CHECKING:
     from lakedbapi.formats.ducklake.catalog import DuckLakeCatalog
 
-END = "end_snapshot"
 _STORED = pa.schema(
     [
         *(field for field in LAKE_FILES if not field.name.startswith("delete") and field.name != "path"),
@@ -52,7 +52,7 @@ class RowHistory:
 def load_row_history(catalog: DuckLakeCatalog, table: TableInfo, first: int, last: int) -> RowHistory:
     """For the snapshots `first` to `last`, both included; rows in the columns of `table`."""
     with catalog.backend.read() as connection:
-        files = _files(connection, catalog, table, first, last)
+        files = files_between(connection, catalog, table, first, last)
         delete_files = _delete_files(connection, catalog, table, last)
         deletions = dict(_inlined_deletes(connection, catalog, table, last))
         rows = _inlined_rows(connection, catalog, table, first, last)
@@ -65,7 +65,10 @@ def load_row_history(catalog: DuckLakeCatalog, table: TableInfo, first: int, las
     return RowHistory(files, {id: deletions[id].until(last) for id in known & deletions.keys()}, rows, compactions)
 
 
-def _files(connection: Connection, catalog: DuckLakeCatalog, table: TableInfo, first: int, last: int) -> pa.Table:
+def files_between(
+    connection: Connection, catalog: DuckLakeCatalog, table: TableInfo, first: int, last: int
+) -> pa.Table:
+    """The data files that some snapshot of the range saw or ended; see `RowHistory.files`."""
     data = catalog.backend.tables.data_file.c
     columns = [data[_RENAMED.get(name, name)] for name in _STORED.names]
     statement = (

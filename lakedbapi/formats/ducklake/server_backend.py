@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 import time
 from abc import abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from importlib.util import find_spec
 from typing import Any
 
 import sqlalchemy
-from sqlalchemy import event, exc, select, text
+from sqlalchemy import MetaData, Table, event, exc, select, text
 from sqlalchemy.engine import URL, Connection, Engine
 
 from lakedbapi import errors
@@ -45,6 +45,24 @@ class ServerBackend(Backend):
         event.listen(engine, "checkin", _note_checkin)
         event.listen(engine, "checkout", _verify_idle)
         return engine
+
+    _rebuild: tuple[str, str]
+    """What a database rebuilds a table with, and then what of its own it cannot wipe."""
+
+    def wipe(self, names: Sequence[str]) -> tuple[bool, str]:
+        command, elsewhere = self._rebuild
+        with self._translated(), self._glance_connection() as connection:
+            self._limit_waiting(connection)
+            for name in names:
+                table = connection.dialect.identifier_preparer.format_table(
+                    Table(name, MetaData(schema=self.tables.schema_name))
+                )
+                connection.execute(text(f"{command} {table}"))
+        return True, f"{len(names)} tables rebuilt ({command}); {elsewhere}"
+
+    @abstractmethod
+    def _limit_waiting(self, connection: Connection) -> None:
+        """Let statements of the session that wait for a lock fail after the busy timeout."""
 
     @abstractmethod
     def _code(self, cause: BaseException) -> Any: ...
@@ -103,6 +121,10 @@ class PostgreSQLBackend(ServerBackend):
     )
     conflicts = frozenset({"23505", "40001", "40P01", "42P07"})
     lock_timeout = "55P03"
+    _rebuild = "VACUUM FULL", "the server's write-ahead log and its backups keep what they have"
+
+    def _limit_waiting(self, connection: Connection) -> None:
+        connection.execute(text(f"SET lock_timeout = {int(self.busy_timeout)}"))
 
     def _lock(self, connection: Connection) -> None:
         connection.execute(text(f"SET LOCAL lock_timeout = {int(self.busy_timeout)}"))
@@ -128,6 +150,11 @@ class MySQLBackend(ServerBackend):
     transactional_ddl = False
     conflicts = frozenset({1062, 1213, 1020, 3572, 1050})
     lock_timeout = 1205
+    _rebuild = "OPTIMIZE TABLE", "the server's binary log and its backups keep what they have"
+
+    def _limit_waiting(self, connection: Connection) -> None:
+        seconds = max(1, self.busy_timeout // 1000)
+        connection.execute(text(f"SET SESSION innodb_lock_wait_timeout = {seconds}, lock_wait_timeout = {seconds}"))
 
     def _lock(self, connection: Connection) -> None:
         connection.execute(text(f"SET SESSION innodb_lock_wait_timeout = {max(1, self.busy_timeout // 1000)}"))

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -15,6 +15,7 @@ from sqlalchemy import event, text
 from sqlalchemy.engine import Connection, Engine
 from sqlalchemy.pool import NullPool, QueuePool
 
+from lakedbapi import errors
 from lakedbapi.formats.ducklake.backend import DEFAULT_BUSY_TIMEOUT, Backend, Failure, pooled_engine
 
 
@@ -64,6 +65,18 @@ class SQLiteBackend(Backend):
 
     def _lock_for_creation(self, connection: Connection) -> None:
         """BEGIN IMMEDIATE took it."""
+
+    def wipe(self, names: Sequence[str]) -> tuple[bool, str]:
+        """Free pages and the write-ahead log keep the bytes of deleted rows: VACUUM leaves out the former."""
+        with closing(self._connect()) as connection:
+            try:
+                connection.execute("VACUUM")
+                busy, _, _ = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+            except sqlite3.Error as error:
+                raise errors.OperationalError(f"catalog {self.name}: {error}") from error
+        if busy:
+            return False, "VACUUM done, but its log is in use: run PRAGMA wal_checkpoint(TRUNCATE) when nobody reads"
+        return True, "rewritten without free pages (VACUUM)"
 
     def classify(self, error: BaseException) -> Failure:
         cause = getattr(error, "orig", error)
