@@ -32,6 +32,7 @@ from lakedbapi.maintenance import retention
 from lakedbapi.maintenance.compaction import rewrite
 from lakedbapi.maintenance.scope import Subject, check_alone, maintenance_of, settle
 from lakedbapi.model.catalog import SnapshotInfo, TableInfo
+from lakedbapi.model.changes import Operation
 from lakedbapi.model.scan import DATA_FILES, FIELD_ID, NAME, FileGroup, Scan
 from lakedbapi.model.types import Schema
 from lakedbapi.query.constants import volatile_function
@@ -314,7 +315,9 @@ class _Purge:
             addresses = Addresses.of(self._query(subject, table, scan))
             if len(addresses):
                 changes = target.contents.delete(parts, addresses.part, addresses.position)
-                replace(target, table=subject.table).stage(changes, read=True)
+                # Without the condition, which has values of the rows.
+                operation = Operation("delete", table.id, deleted=len(addresses))
+                replace(target, table=subject.table).stage(changes, operation=operation)
                 transaction = subject.context.transaction
                 staged = replace(transaction.changes(self.alias), message=f"PURGE FROM {table.name}")
                 transaction.stage(self.alias, staged)
@@ -430,7 +433,7 @@ def _single(subject: Subject, table: TableInfo, file: UnreachableFile) -> FileGr
         return None
     row = {"file_id": 0, "path": file.path, "record_count": count, "deleted_count": 0}
     files = pa.Table.from_pylist([row], schema=DATA_FILES)
-    return FileGroup(files, match=FIELD_ID if by_id else NAME, embedded=False)
+    return FileGroup(files, match=FIELD_ID if by_id else NAME, embedded=frozenset())
 
 
 def _report(lines: Sequence[_Line]) -> Result:
