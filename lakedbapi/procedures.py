@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from lakedbapi import query
 from lakedbapi.context import Context
+from lakedbapi.ddl.external import add_files
 from lakedbapi.errors import ProgrammingError
 from lakedbapi.sql.statements import Call, Name
 from lakedbapi.transaction import CatalogView
@@ -32,6 +33,13 @@ class _Arguments:
     def text(self, name: str) -> str | None:
         value = self.values.get(name)
         return None if value is None else str(value)
+
+    def table(self, context: Context) -> query.ResolvedTable:
+        """The table that `table_name` and `schema` name."""
+        alias = self.view.alias
+        current = context.search_path[1] if context.search_path[0] == alias else "main"
+        name = Name((alias, self.text("schema") or current, self.text("table_name") or ""))
+        return query.resolve_table(context, name)
 
 
 def _set_option(context: Context, call: Call) -> None:
@@ -68,7 +76,27 @@ def _set_commit_message(context: Context, call: Call) -> None:
     )
 
 
+def add_data_files(context: Context, call: Call) -> None:
+    """`path` is a path, glob or list of them. The lake owns the files then: it may remove them after a rewrite."""
+    names = ("table_name", "path", "allow_missing", "ignore_extra_columns", "hive_partitioning", "schema")
+    arguments = _Arguments(context, call, names)
+    table, paths = arguments.text("table_name"), arguments.values.get("path")
+    if table is None or not paths:
+        raise ProgrammingError(f"{call.name} needs the names of the table and of the files")
+    hive = arguments.values.get("hive_partitioning")
+    add_files(
+        context,
+        arguments.table(context),
+        [str(path) for path in (paths if isinstance(paths, list) else [paths])],
+        allow_missing=bool(arguments.values.get("allow_missing")),
+        ignore_extra_columns=bool(arguments.values.get("ignore_extra_columns")),
+        hive_partitioning=None if hive is None else bool(hive),
+    )
+
+
 PROCEDURES: Mapping[str, Callable[[Context, Call], None]] = {
+    "add_data_files": add_data_files,
+    "ducklake_add_data_files": add_data_files,
     "set_option": _set_option,
     "ducklake_set_option": _set_option,
     "set_commit_message": _set_commit_message,

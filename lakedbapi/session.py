@@ -435,11 +435,17 @@ class Session:
         if self._engine is None:
             catalogs = self._catalogs.values()
             remote = [catalog.storage.filesystem for catalog in catalogs if not catalog.storage.is_local]
-            roots = [root for catalog in catalogs for root in catalog.data_roots()]
             self._engine = DuckDBEngine(
-                roots, remote, list(self._catalogs), allow_external=self._options.allow_external
+                self._data_roots(),
+                remote,
+                list(self._catalogs),
+                allow_external=self._options.allow_external,
+                find_roots=self._data_roots,
             )
         return self._engine
+
+    def _data_roots(self) -> list[str]:
+        return [root for catalog in self._catalogs.values() for root in catalog.data_roots()]
 
     def _drop_engine(self) -> None:
         engine, self._engine = self._engine, None

@@ -19,6 +19,7 @@ from lakedbapi.model.catalog import AsOf, SchemaInfo, TableInfo, ViewInfo
 from lakedbapi.model.changes import Changes, RowChanges, StagedFile, StagedRows
 from lakedbapi.model.delete_vector import DeleteVector
 from lakedbapi.model.layout import FileLayout
+from lakedbapi.model.name_mapping import NameMapping
 from lakedbapi.model.scan import DATA_FILES, FIELD_ID, NAME, ROW_ID_FIELD, FileGroup, RowGroup, Scan
 
 T = TypeVar("T", SchemaInfo, TableInfo, ViewInfo)
@@ -86,12 +87,11 @@ class Contents:
         ids = [group.files.column("file_id").to_numpy() for group in groups]
         live = [_live_counts(group) for group in groups]
         kinds = [np.full(len(chunk), FILE, np.int8) for chunk in ids]
-        for layout, numbered in groupby(enumerate(self.staged_files), lambda item: item[1].file.layout):
-            numbers, staged = zip(*numbered, strict=True)
-            groups.append(_staged_group(self.table, layout, staged))
-            ids.append(np.array(numbers, np.int64))
-            live.append(_live_counts(groups[-1]))
-            kinds.append(np.full(len(numbers), STAGED_FILE, np.int8))
+        for group in staged_groups(self.table, self.staged_files):
+            groups.append(group)
+            live.append(_live_counts(group))
+        ids.append(np.arange(len(self.staged_files)))
+        kinds.append(np.full(len(self.staged_files), STAGED_FILE, np.int8))
         rows = [*self.row_groups, *(_staged_row_group(i, staged) for i, staged in enumerate(self.staged_rows))]
         ids.append(np.concatenate([np.arange(len(self.row_groups)), np.arange(len(self.staged_rows))]).astype(np.int64))
         live.append(np.array([group.rows.num_rows - len(group.deletes or ()) for group in rows], np.int64))
@@ -393,7 +393,15 @@ def _live_counts(group: FileGroup) -> npt.NDArray[np.int64]:
     return live
 
 
-def _staged_group(table: TableInfo, layout: FileLayout, staged: Sequence[StagedFile]) -> FileGroup:
+def staged_groups(table: TableInfo, staged: Sequence[StagedFile]) -> Sequence[FileGroup]:
+    """Files of a table that no commit has registered yet, in their order, ready to be scanned."""
+    same = groupby(staged, lambda entry: (entry.file.layout, entry.file.names))
+    return [_staged_group(table, layout, names, list(entries)) for (layout, names), entries in same]
+
+
+def _staged_group(
+    table: TableInfo, layout: FileLayout, names: NameMapping | None, staged: Sequence[StagedFile]
+) -> FileGroup:
     count = len(staged)
     files = pa.table(
         {
@@ -408,9 +416,12 @@ def _staged_group(table: TableInfo, layout: FileLayout, staged: Sequence[StagedF
         },
         schema=DATA_FILES,
     )
+    deletes = {i: entry.deletes for i, entry in enumerate(staged) if entry.deletes is not None}
+    if names is not None:
+        return names.group(files, deletes)
     return FileGroup(
         files,
-        {i: entry.deletes for i, entry in enumerate(staged) if entry.deletes is not None},
+        deletes,
         match=FIELD_ID if layout.field_ids else NAME,
         names=layout.names,
         constants=None if layout.partition_columns else _constants(table, staged),

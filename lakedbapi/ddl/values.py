@@ -32,6 +32,12 @@ def check_default(context: Context, field: Field) -> None:
         raise type(error)(f"the default of column {field.name!r} has no value of its type: {error}") from error
 
 
+def lasting_default(context: Context, field: Field) -> str | None:
+    """The default as text, for rows of files that never had the column; None where it has no one value."""
+    tree = None if field.default is None else parse_expression(field.default)
+    return initial_default(context, field) if tree is not None and is_constant(tree) else None
+
+
 def initial_default(context: Context, field: Field) -> str | None:
     """The default as text, for the rows that are there before the column.
 

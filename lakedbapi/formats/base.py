@@ -49,6 +49,8 @@ class Capabilities:
     travel_by_ref: bool = False
     change_feed: bool = False
     partition_transforms: frozenset[str] = frozenset()
+    name_mapping: bool = False
+    """Files of other programs, without field ids, can be data files of a table."""
     maintenance: bool = False
     """Tables can be compacted, snapshots expired, files cleaned up: `Catalog.maintenance`."""
 

@@ -10,6 +10,7 @@ import pyarrow as pa
 from lakedbapi.model.catalog import SchemaInfo, TableInfo, ViewInfo
 from lakedbapi.model.delete_vector import DeleteVector
 from lakedbapi.model.layout import OWN_LAYOUT, FileLayout
+from lakedbapi.model.name_mapping import NameMapping
 
 
 @dataclass(frozen=True)
@@ -45,6 +46,8 @@ class WrittenFile:
     """Whether the file embeds the row ids of its rows (all rows: versions of rows that existed before)."""
     row_group_count: int | None = None
     layout: FileLayout = OWN_LAYOUT
+    names: NameMapping | None = None
+    """How columns are found in a file that another program wrote; None = by field id."""
 
 
 @dataclass(frozen=True)

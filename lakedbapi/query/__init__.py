@@ -5,6 +5,7 @@ from lakedbapi.query.constants import constant, evaluate
 from lakedbapi.query.explain import explain, scan_lines
 from lakedbapi.query.filters import Filter
 from lakedbapi.query.names import (
+    ResolvedTable,
     find_relation,
     resolve_catalog,
     resolve_relation,
@@ -21,6 +22,7 @@ from lakedbapi.query.show import describe, show
 __all__ = [
     "Filter",
     "Pruning",
+    "ResolvedTable",
     "call_as_select",
     "constant",
     "describe",

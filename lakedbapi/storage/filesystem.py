@@ -84,6 +84,12 @@ class Storage:
         with _reported("looking for", path):
             return os.path.isdir(path) if self.is_local else bool(self.filesystem.isdir(path))
 
+    def glob(self, pattern: str) -> list[str]:
+        """The files that a path, with wildcards or without, matches."""
+        with _reported("looking for", pattern):
+            found = self.filesystem.glob(pattern)
+        return [path for path in map(self._full, found) if not self.filesystem.isdir(path)]
+
     def size(self, path: str) -> int:
         """Bytes."""
         with _reported("looking at", path):

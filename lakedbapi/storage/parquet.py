@@ -1,8 +1,11 @@
-"""Single columns of Parquet files."""
+"""Parquet files: single columns, and what the footer tells."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -52,3 +55,84 @@ def read_fields(storage: Storage, path: str, field_ids: Sequence[int]) -> dict[i
     except pa.ArrowInvalid as error:
         raise DataError(f"{path}: not a readable Parquet file: {error}") from error
     return {} if table is None else {id: table.column(name) for id, name in found.items() if name}
+
+
+@dataclass(frozen=True)
+class LeafStatistics:
+    """Of one leaf column of a file; None = unknown. `lower` and `upper` are bounds, as Python values."""
+
+    lower: Any
+    upper: Any
+    null_count: int | None
+    value_count: int
+    """With NULL."""
+    size_bytes: int
+
+
+@dataclass(frozen=True)
+class Footer:
+    """`leaves` and `logical_types` (`STRING`, `JSON`, `UUID`, …) are those of the leaf columns, depth first."""
+
+    schema: pa.Schema
+    record_count: int
+    file_size_bytes: int
+    footer_size: int
+    leaves: tuple[LeafStatistics, ...]
+    logical_types: tuple[str, ...]
+
+
+def read_footer(storage: Storage, path: str) -> Footer:
+    """OperationalError when there is no such file, DataError when it is no Parquet file."""
+    with _opened(storage, path) as (source, file):
+        metadata = file.metadata
+        size = source.seek(0, 2)
+        source.seek(size - 8)
+        footer_size = int.from_bytes(source.read(4), "little")
+        columns = range(metadata.num_columns)
+        return Footer(
+            file.schema_arrow,
+            metadata.num_rows,
+            size,
+            footer_size,
+            tuple(_leaf(metadata, number) for number in columns),
+            tuple(metadata.schema.column(number).logical_type.type for number in columns),
+        )
+
+
+@contextmanager
+def _opened(storage: Storage, path: str) -> Iterator[tuple[Any, pq.ParquetFile]]:
+    try:
+        with storage.filesystem.open(path, "rb") as source, pq.ParquetFile(source) as file:
+            yield source, file
+    except OSError as error:
+        raise OperationalError(f"{path}: reading it failed: {error}") from error
+    except pa.ArrowInvalid as error:
+        raise DataError(f"{path}: not a readable Parquet file: {error}") from error
+
+
+def _leaf(metadata: pq.FileMetaData, number: int) -> LeafStatistics:
+    chunks = [metadata.row_group(group).column(number) for group in range(metadata.num_row_groups)]
+    statistics = [chunk.statistics for chunk in chunks]
+    nulls = [s.null_count if s is not None and s.has_null_count else None for s in statistics]
+    lows, highs = zip(*(_bounds(s) for s in statistics if not _is_empty(s)), strict=True) if statistics else ((), ())
+    known = bool(lows) and None not in lows and None not in highs
+    return LeafStatistics(
+        min(lows) if known else None,
+        max(highs) if known else None,
+        None if None in nulls else sum(count for count in nulls if count is not None),
+        sum(chunk.num_values for chunk in chunks),
+        sum(chunk.total_compressed_size for chunk in chunks),
+    )
+
+
+def _is_empty(statistics: pq.Statistics | None) -> bool:
+    """Whether there are only NULLs."""
+    return statistics is not None and statistics.has_null_count and not statistics.num_values
+
+
+def _bounds(statistics: pq.Statistics | None) -> tuple[Any, Any]:
+    if statistics is None or not statistics.has_min_max:
+        return None, None
+    lower, upper = statistics.min, statistics.max
+    is_nan = isinstance(lower, float) and (lower != lower or upper != upper)
+    return (None, None) if is_nan else (lower, upper)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import weakref
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 
@@ -12,13 +12,14 @@ import duckdb
 import fsspec
 import pyarrow as pa
 
-from lakedbapi.engine.base import Engine, Query, Relation, RelationName, Result, WriteOptions
+from lakedbapi.engine.base import Engine, Query, Relation, RelationName, Result, ScanRelation, WriteOptions
 from lakedbapi.engine.duckdb import blame, confine, driver, errors, pool, write
 from lakedbapi.engine.duckdb.parameters import bind
 from lakedbapi.engine.duckdb.relations import Broken, define, use
 from lakedbapi.engine.duckdb.result import DuckDBResult, text_type
 from lakedbapi.errors import InterfaceError, InternalError, OperationalError
 from lakedbapi.model.changes import WrittenFile
+from lakedbapi.model.scan import NAME
 from lakedbapi.model.sql_types import quote_identifier
 from lakedbapi.model.types import Schema
 
@@ -27,7 +28,8 @@ class DuckDBEngine(Engine):
     """`roots` are the directories that queries may read and `write` may write, each ending in `/`.
 
     `filesystems` serve the URLs among them that DuckDB cannot. `catalogs` are the aliases of the attached lakes. With
-    `allow_external` SQL may read and write whatever the process can.
+    `allow_external` SQL may read and write whatever the process can. `find_roots` gives the directories anew, for a
+    file in none of those that are known: another program may have added it.
     """
 
     def __init__(
@@ -36,11 +38,13 @@ class DuckDBEngine(Engine):
         filesystems: Sequence[fsspec.AbstractFileSystem],
         catalogs: Sequence[str],
         allow_external: bool = False,
+        find_roots: Callable[[], Sequence[str]] | None = None,
     ) -> None:
         for name in catalogs:
             pool.check_alias(name)
         self._filesystems = tuple(filesystems)
-        self._roots, self._catalogs, self._allow_external = roots, catalogs, allow_external
+        self._roots, self._catalogs, self._allow_external = tuple(roots), catalogs, allow_external
+        self._find_roots = find_roots
         self._running: set[Execution] = set()
         self._results: weakref.WeakSet[DuckDBResult] = weakref.WeakSet()
         self._instance: pool.Instance | None = self._new_instance()
@@ -104,7 +108,17 @@ class DuckDBEngine(Engine):
             raise InterfaceError("The connection is closed.")
         if self._instance.broken:
             self._instance = self._new_instance()
+        if self._find_roots is not None and not self._allow_external and self._leaves_roots(relations):
+            self._roots = tuple(self._find_roots())
+            pool.release(self._instance) if not self._running else None
+            self._instance = self._new_instance()
         return Execution(self._instance, relations, search_path, self._filesystems, self._running)
+
+    def _leaves_roots(self, relations: Mapping[RelationName, Relation]) -> bool:
+        """Whether some files of other programs lie elsewhere."""
+        scans = [relation.scan for relation in relations.values() if isinstance(relation, ScanRelation)]
+        external = [group.files.column("path") for scan in scans for group in scan.files if group.match == NAME]
+        return any(not path.startswith(self._roots) for paths in external for path in paths.to_pylist())
 
 
 class Execution:

@@ -72,7 +72,12 @@ def _key(field: Field, group: FileGroup, node: Node | None) -> str:
         return str(field.id)
     if group.match == POSITION:
         return quote_literal(node.name if node is not None else f"_lake_absent_{field.id}")
-    return quote_literal(group.names.get(field.id, field.name))
+    return quote_literal(_name(field, group))
+
+
+def _name(field: Field, group: FileGroup) -> str:
+    """A group with names names all fields that its files have."""
+    return group.names.get(field.id, f"_lake_absent_{field.id}") if group.names else field.name
 
 
 def _finder(group: FileGroup) -> Find:
@@ -80,7 +85,7 @@ def _finder(group: FileGroup) -> Find:
         return next((node for node in nodes if node.field_id == field.id), None)
 
     def by_name(field: Field, nodes: Sequence[Node]) -> Node | None:
-        name = group.names.get(field.id, field.name).casefold()
+        name = _name(field, group).casefold()
         return next((node for node in nodes if node.name.casefold() == name), None)
 
     assert group.match in (FIELD_ID, NAME, POSITION)

@@ -52,6 +52,7 @@ CAPABILITIES = Capabilities(
     row_ids=True,
     identity_columns=True,
     change_feed=True,
+    name_mapping=True,
     maintenance=True,
     partition_transforms=frozenset({"identity", "year", "month", "day", "hour", "bucket"}),
 )

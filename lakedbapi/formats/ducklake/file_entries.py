@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from lakedbapi.formats.ducklake.attempt import Attempt
 from lakedbapi.formats.ducklake.delete_files import WrittenDeletes
+from lakedbapi.formats.ducklake.files import save_name_mapping
 from lakedbapi.formats.ducklake.paths import relative_to
 from lakedbapi.model.changes import WrittenFile
 
@@ -23,6 +24,7 @@ def add_data_file(
     `partial_max` is the last snapshot of rows that have theirs embedded.
     """
     tables = attempt.tables
+    mapping_id = None if file.names is None else save_name_mapping(attempt, table_id, file.names)
     file_id = attempt.ids.file_id()
     path, is_relative = relative_to(directory, file.path)
     partition_id = file.partition_id
@@ -41,6 +43,7 @@ def add_data_file(
         footer_size=file.footer_size,
         row_id_start=row_id_start,
         partition_id=partition_id,
+        mapping_id=mapping_id,
         partial_max=partial_max,
     )
     for index, value in enumerate(file.partition_values if partition_id is not None else ()):

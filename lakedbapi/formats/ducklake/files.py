@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from sqlalchemy import Table, false, select
+from sqlalchemy import false, select
 from sqlalchemy.engine import Connection
 
+from lakedbapi.formats.ducklake.attempt import Attempt
 from lakedbapi.formats.ducklake.backend import Backend
 from lakedbapi.formats.ducklake.columnar import fetch_table
 from lakedbapi.formats.ducklake.file_rows import FileRows, read_file_rows
@@ -21,6 +22,7 @@ from lakedbapi.formats.ducklake.types import parse_type
 from lakedbapi.formats.ducklake.values import parse_text
 from lakedbapi.model.arrow import arrow_type
 from lakedbapi.model.catalog import TableInfo
+from lakedbapi.model.name_mapping import MappedName, NameMapping
 from lakedbapi.model.scan import DATA_FILES, ColumnBounds, PartitionColumn
 from lakedbapi.model.types import Field, Scalar, Type
 
@@ -243,15 +245,54 @@ def _partition_column(values: pa.Table, number: int, type: Type, files: pa.Table
     return PartitionColumn(values=typed, known=pc.and_(pc.and_(current, index.is_valid()), readable))
 
 
-def load_name_mapping(connection: Connection, tables: Tables, mapping_id: int) -> Sequence[tuple[int, str, bool]]:
-    """(field id, name in the files, is partition) of the fields of files that have no field ids."""
-    mapping: Table = tables.name_mapping
+def load_name_mapping(connection: Connection, tables: Tables, mapping_id: int) -> NameMapping:
+    """How the columns of files that have no field ids are found."""
+    mapping = tables.name_mapping.c
     rows = connection.execute(
-        select(mapping.c.target_field_id, mapping.c.source_name, mapping.c.is_partition).where(
-            mapping.c.mapping_id == mapping_id
+        select(
+            mapping.column_id, mapping.source_name, mapping.target_field_id, mapping.parent_column, mapping.is_partition
+        )
+        .where(mapping.mapping_id == mapping_id)
+        .order_by(mapping.column_id)
+    ).all()
+    index = {column_id: number for number, (column_id, *_) in enumerate(rows)}
+    return NameMapping(
+        tuple(
+            MappedName(name, field_id, None if parent is None else index[parent], bool(is_partition))
+            for _, name, field_id, parent, is_partition in rows
         )
     )
-    return [(field_id, name, bool(is_partition)) for field_id, name, is_partition in rows]
+
+
+def save_name_mapping(attempt: Attempt, table_id: int, mapping: NameMapping) -> int:
+    """The id of a mapping of the table; one that it has already is used again."""
+    tables, connection = attempt.tables, attempt.connection
+    known = select(tables.column_mapping.c.mapping_id).where(tables.column_mapping.c.table_id == table_id)
+    ids = [row["mapping_id"] for row in attempt.pending(tables.column_mapping, table_id=table_id)]
+    for id in connection.execute(known).scalars():
+        if load_name_mapping(connection, tables, id) == mapping:
+            return int(id)
+    for id in ids:
+        pending = attempt.pending(tables.name_mapping, mapping_id=id)
+        if NameMapping(tuple(_entry(row) for row in pending)) == mapping:
+            return int(id)
+    mapping_id = attempt.ids.file_id()
+    attempt.add(tables.column_mapping, mapping_id=mapping_id, table_id=table_id, type="map_by_name")
+    for number, entry in enumerate(mapping.entries):
+        attempt.add(
+            tables.name_mapping,
+            mapping_id=mapping_id,
+            column_id=number,
+            source_name=entry.name,
+            target_field_id=entry.field_id,
+            parent_column=entry.parent,
+            is_partition=entry.is_folder,
+        )
+    return mapping_id
+
+
+def _entry(row: Mapping[str, Any]) -> MappedName:
+    return MappedName(row["source_name"], row["target_field_id"], row["parent_column"], row["is_partition"])
 
 
 def foreign_directories(connection: Connection, tables: Tables, data_path: str) -> set[str]:

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import datetime
 from functools import cached_property
 from typing import TYPE_CHECKING, TypeVar
-from urllib.parse import unquote
 
 import numpy as np
 import numpy.typing as npt
@@ -36,7 +34,7 @@ from lakedbapi.formats.ducklake.objects import Objects
 from lakedbapi.formats.ducklake.options import Options
 from lakedbapi.model.catalog import SchemaInfo, TableInfo, ViewInfo
 from lakedbapi.model.delete_vector import DeleteVector
-from lakedbapi.model.scan import NAME, ColumnBounds, FileGroup, PartitionColumn, RowGroup
+from lakedbapi.model.scan import ColumnBounds, FileGroup, PartitionColumn, RowGroup
 from lakedbapi.model.types import Decimal, Scalar, Schema
 
 if TYPE_CHECKING:
@@ -169,18 +167,8 @@ class DuckLakeSnapshot(Snapshot):
         if mapping_id < 0:
             return FileGroup(files, vectors, encryption_keys=keys)
         with self.reading() as connection:
-            fields = load_name_mapping(connection, self._catalog.backend.tables, mapping_id)
-        names = {id: name for id, name, is_partition in fields if not is_partition}
-        folders = {id: name for id, name, is_partition in fields if is_partition}
-        return FileGroup(
-            files,
-            vectors,
-            match=NAME,
-            names=names,
-            constants=_folder_values(files, folders) if folders else None,
-            embedded=frozenset(),  # A file without field ids has none of the columns that only ids tell.
-            encryption_keys=keys,
-        )
+            mapping = load_name_mapping(connection, self._catalog.backend.tables, mapping_id)
+        return mapping.group(files, vectors, keys)
 
     def row_groups(self, table: TableInfo) -> Sequence[RowGroup]:
         key = table.id, table.schema
@@ -285,19 +273,3 @@ def _runs(keys: npt.NDArray[np.int64]) -> list[tuple[int, int]]:
 
 def _within(by_number: Mapping[int, V], start: int, end: int) -> dict[int, V]:
     return {number - start: value for number, value in by_number.items() if start <= number < end}
-
-
-def _folder_values(files: pa.Table, folders: Mapping[int, str]) -> pa.Table:
-    """Values that stand in the files' paths as `name=value/`, by field id."""
-    paths = files.column("path").to_pylist()
-    columns = {
-        str(id): pa.array([_folder_value(path, name) for path in paths], pa.string()) for id, name in folders.items()
-    }
-    return pa.table(columns)
-
-
-def _folder_value(path: str, name: str) -> str | None:
-    found = re.search(rf"(?:^|/){re.escape(name)}=([^/]*)/", path)
-    if found is None or found[1] == "__HIVE_DEFAULT_PARTITION__":
-        return None
-    return unquote(found[1])

@@ -1,0 +1,200 @@
+"""CALL add_data_files: what may be added, and what the transaction and the catalog make of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import duckdb
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import lakedbapi
+from lakedbapi import DataError, IntegrityError, ProgrammingError
+from tests.dml.conftest import Lake
+
+Write = Callable[..., str]
+
+
+@pytest.fixture
+def lake(tmp_path: Path) -> Iterator[Lake]:
+    with lakedbapi.connect(tmp_path / "lake") as connection:
+        lake = Lake(connection)
+        lake("CALL lake.set_option('data_inlining_row_limit', '0')")
+        yield lake
+
+
+@pytest.fixture
+def write(tmp_path: Path) -> Write:
+    """Writes an Arrow table below the data path, or elsewhere; returns the full path."""
+
+    def write(rows: pa.Table, name: str = "in/a.parquet", below: str = "lake/data") -> str:
+        path = tmp_path / below / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        pq.write_table(rows, path)
+        return str(path)
+
+    return write
+
+
+ROWS = pa.table({"i": pa.array([1, 2, 3], pa.int32()), "s": ["a", "b", None]})
+
+
+def test_added_rows_are_there_before_and_after_the_commit(lake: Lake, write: Write) -> None:
+    lake("CREATE TABLE t (i INTEGER, s VARCHAR)")
+    lake("INSERT INTO t VALUES (0, 'own')")
+    lake(f"CALL lake.add_data_files('t', '{write(ROWS)}')")
+    expected = [(0, "own"), (1, "a"), (2, "b"), (3, None)]
+    assert lake.rows() == expected
+    lake.commit()
+    assert lake.rows() == expected
+    assert lake("SELECT count(*) FROM t WHERE i > 1") == [(2,)]
+
+
+def test_rows_can_change_in_the_same_transaction(lake: Lake, write: Write) -> None:
+    lake("CREATE TABLE t (i INTEGER, s VARCHAR)")
+    lake(f"CALL lake.add_data_files('t', '{write(ROWS)}')")
+    assert lake("DELETE FROM t WHERE i = 2") == 1
+    assert lake("UPDATE t SET s = 'c' WHERE i = 3") == 1
+    lake.commit()
+    assert lake.rows() == [(1, "a"), (3, "c")]
+
+
+def test_a_rollback_leaves_the_file(lake: Lake, write: Write) -> None:
+    lake("CREATE TABLE t (i INTEGER, s VARCHAR)")
+    lake.commit()
+    path = write(ROWS)
+    lake(f"CALL lake.add_data_files('t', '{path}')")
+    lake("DELETE FROM t")
+    lake.rollback()
+    assert Path(path).exists()
+    assert lake.rows() == []
+
+
+def test_a_file_is_added_once(lake: Lake, write: Write) -> None:
+    lake("CREATE TABLE t (i INTEGER, s VARCHAR)")
+    path = write(ROWS)
+    lake(f"CALL lake.add_data_files('t', '{path}')")
+    for _ in range(2):
+        with pytest.raises(ProgrammingError, match="is a file of table t already"):
+            lake(f"CALL lake.add_data_files('t', ['{path}'])")
+        lake.commit()
+
+
+def test_columns_that_are_renamed_added_and_dropped_later(lake: Lake, write: Write) -> None:
+    """A column of the file that was left out does not come back as a later column of its name."""
+    lake("CREATE TABLE t (i INTEGER, st STRUCT(a INTEGER, b INTEGER))")
+    structs = pa.array([{"a": 1, "b": 2, "c": 3}] * 3)
+    rows = ROWS.append_column("st", structs.cast(pa.struct([(n, pa.int32()) for n in "abc"])))
+    lake(f"CALL lake.add_data_files('t', '{write(rows)}', ignore_extra_columns => true)")
+    lake.commit()
+    for change in (
+        "ADD COLUMN s VARCHAR DEFAULT 'new'",
+        "ADD COLUMN st.c INTEGER",
+        "RENAME COLUMN i TO j",
+        "RENAME COLUMN st.a TO b2",
+        "DROP COLUMN st.b",
+    ):
+        lake(f"ALTER TABLE t {change}")
+    lake.commit()
+    assert lake("SELECT j, s, st FROM t WHERE j = 1") == [(1, "new", {"b2": 1, "c": None})]
+
+
+def test_missing_columns_have_their_defaults(lake: Lake, write: Write) -> None:
+    lake("CREATE TABLE t (i INTEGER, s VARCHAR, n INTEGER DEFAULT 7, d DATE DEFAULT '2020-02-29')")
+    path = write(ROWS)
+    with pytest.raises(ProgrammingError, match=r"column 'n' of table t is missing.*allow_missing => true"):
+        lake(f"CALL lake.add_data_files('t', '{path}')")
+    lake(f"CALL lake.add_data_files('t', '{path}', allow_missing => true)")
+    lake.commit()
+    assert lake("SELECT DISTINCT n, CAST(d AS VARCHAR) FROM t") == [(7, "2020-02-29")]
+    assert lake("SELECT count(*) FROM t WHERE n = 7") == [(3,)]
+
+
+def test_types_must_fit(lake: Lake, write: Write) -> None:
+    lake("CREATE TABLE t (i INTEGER, s VARCHAR)")
+    wide = pa.table({"i": pa.array([1], pa.int64()), "s": ["a"]})
+    with pytest.raises(DataError, match="'i' is BIGINT in the file, which cannot be read as the INTEGER"):
+        lake(f"CALL lake.add_data_files('t', '{write(wide)}')")
+
+
+def test_constraints_hold_for_files_too(lake: Lake, write: Write) -> None:
+    lake("CREATE TABLE t (i INTEGER, s VARCHAR NOT NULL)")
+    with pytest.raises(IntegrityError, match="'s' of table t is NOT NULL"):
+        lake(f"CALL lake.add_data_files('t', '{write(ROWS)}')")
+    lake("CREATE TABLE c (i INTEGER CHECK (i < 3), s VARCHAR)")
+    with pytest.raises(IntegrityError, match="1 rows of the files violate a CHECK"):
+        lake(f"CALL lake.add_data_files('c', '{write(ROWS)}')")
+
+
+def test_files_elsewhere_need_permission(lake: Lake, write: Write, tmp_path: Path) -> None:
+    lake("CREATE TABLE t (i INTEGER, s VARCHAR)")
+    lake.commit()
+    path = write(ROWS, below="elsewhere")
+    with pytest.raises(ProgrammingError, match=r"outside of the lake's data path.*allow_external=True"):
+        lake(f"CALL lake.add_data_files('t', '{path}')")
+    link = tmp_path / "lake" / "data" / "link.parquet"
+    link.parent.mkdir(parents=True, exist_ok=True)
+    link.symlink_to(path)
+    with pytest.raises(ProgrammingError, match="outside of the lake's data path"):
+        lake(f"CALL lake.add_data_files('t', '{link}')")
+    with lakedbapi.connect(tmp_path / "lake", allow_external=True) as trusted:
+        trusted.execute(f"CALL lake.add_data_files('t', '{path}')")
+    lake.commit()
+    assert lake("SELECT count(*) FROM t") == [(3,)]
+    assert lake("SELECT sum(i) FROM t") == [(6,)]
+
+
+def test_folders_count_unless_they_are_switched_off(lake: Lake, write: Write) -> None:
+    lake("CREATE TABLE t (i INTEGER, k INTEGER)")
+    rows = pa.table({"i": pa.array([1], pa.int32()), "k": pa.array([5], pa.int32())})
+    path = write(rows, "in/k=7/other=1/a.parquet")
+    again = write(rows, "in/k=7/b.parquet")
+    lake(f"CALL lake.add_data_files('t', '{path}')")
+    lake(f"CALL lake.add_data_files('t', '{again}', hive_partitioning => false)")
+    assert lake("SELECT k FROM t ORDER BY k") == [(5,), (7,)]
+    wrong = write(rows, "in/k=x/a.parquet")
+    with pytest.raises(DataError, match="has no value of its column's type"):
+        lake(f"CALL lake.add_data_files('t', '{wrong}')")
+
+
+def test_unknown_bounds_prune_nothing(lake: Lake, write: Write) -> None:
+    """Long text may be cut in a footer, and some writers tell nothing."""
+    long = "x" * 40
+    rows = pa.table({"s": [long + "a", long + "z"], "f": [1.0, 200.0]})
+    path = write(rows)
+    pq.write_table(rows, path.replace("a.parquet", "b.parquet"), write_statistics=False)
+    lake("CREATE TABLE t (s VARCHAR, f DOUBLE)")
+    lake("INSERT INTO t VALUES ('a', 0)")
+    lake(f"CALL lake.add_data_files('t', '{path.replace('a.parquet', '*.parquet')}')")
+    lake.commit()
+    assert lake(f"SELECT count(*) FROM t WHERE s > '{long}y'") == [(2,)]
+    assert lake("SELECT count(*) FROM t WHERE f > 100") == [(2,)]
+    assert lake("SELECT max(s) FROM t") == [(long + "z",)]
+
+
+def test_compaction_takes_over_added_files(lake: Lake, write: Write) -> None:
+    lake("CREATE TABLE t (i INTEGER, s VARCHAR)")
+    for number in range(3):
+        lake(f"CALL lake.add_data_files('t', '{write(ROWS, f'in/{number}.parquet')}')")
+        lake.commit()
+    lake("INSERT INTO t VALUES (9, 'own')")
+    lake.commit()
+    before = lake("SELECT rowid, * FROM t ORDER BY rowid")
+    lake("CALL ducklake_merge_adjacent_files('lake')")
+    lake.commit()
+    assert lake("SELECT rowid, * FROM t ORDER BY rowid") == before
+    assert lake("SELECT count(*) FROM t AT (VERSION => 2)") == [(6,)]
+    assert lake("SELECT count(*) FROM ducklake_list_files('lake', 't')") == [(1,)]
+
+
+def test_nested_columns(lake: Lake, tmp_path: Path) -> None:
+    folder = tmp_path / "lake" / "data"
+    folder.mkdir(parents=True, exist_ok=True)
+    query = "SELECT [{'x': 1, 'y': 'a'}] AS l, MAP {'k': [1, NULL]} AS m, {'a': {'b': 2}} AS s"
+    duckdb.sql(query).write_parquet(f"{folder}/n.parquet")
+    lake("CREATE TABLE t (m MAP(VARCHAR, INTEGER[]), l STRUCT(y VARCHAR, x INTEGER)[], s STRUCT(a STRUCT(b INTEGER)))")
+    lake(f"CALL lake.add_data_files('t', '{folder}/n.parquet')")
+    lake.commit()
+    assert lake("SELECT l, m, s FROM t") == [([{"y": "a", "x": 1}], {"k": [1, None]}, {"a": {"b": 2}})]
