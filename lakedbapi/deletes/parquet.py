@@ -5,7 +5,9 @@ from __future__ import annotations
 import io
 import threading
 from collections import OrderedDict
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Generic, TypeVar, Union
 
 import numpy as np
 import numpy.typing as npt
@@ -13,6 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from lakedbapi.errors import DataError
+from lakedbapi.model.delete_vector import DeleteVector
 from lakedbapi.storage.filesystem import Storage
 
 PATH_FIELD = 2147483646
@@ -88,6 +91,50 @@ def read(storage: Storage, path: str, data_file_id: int | None = None) -> tuple[
     return found.positions, found.snapshots
 
 
+def read_by_path(storage: Storage, path: str) -> Mapping[str, DeleteVector]:
+    """The deleted positions by the data file that they are in, in the file's own spelling of its path."""
+    found = _by_path.get(path)
+    if found is None:
+        found = _decode_by_path(storage.read_bytes(path), path)
+        _by_path.put(path, found)
+    return found.vectors
+
+
+@dataclass(frozen=True)
+class _ByPath:
+    vectors: Mapping[str, DeleteVector]
+    nbytes: int
+
+
+def _decode_by_path(data: bytes, path: str) -> _ByPath:
+    try:
+        file = pq.ParquetFile(io.BytesIO(data))
+        names = [
+            _find(file.schema_arrow, PATH_FIELD, PATH_COLUMN),
+            _find(file.schema_arrow, POSITION_FIELD, POSITION_COLUMN),
+        ]
+        for name, wanted in zip(names, (PATH_COLUMN, POSITION_COLUMN), strict=True):
+            if name is None:
+                raise _corrupt(path, f"it has no column {wanted!r}")
+        table = file.read(columns=names)
+    except (pa.ArrowException, OSError) as error:
+        raise _corrupt(path, str(error)) from error
+    positions = _numbers(table.column(names[1]), path)
+    paths = table.column(names[0]).cast(pa.string())
+    if paths.null_count:
+        raise _corrupt(path, f"the path of a data file is NULL ({paths.null_count} rows)")
+    numbered = paths.combine_chunks().dictionary_encode()
+    if isinstance(numbered, pa.ChunkedArray):
+        numbered = numbered.combine_chunks()
+    order = np.argsort(numbered.indices.to_numpy(), kind="stable")
+    starts = np.searchsorted(numbered.indices.to_numpy()[order], np.arange(1, len(numbered.dictionary)))
+    pieces = np.split(positions[order], starts)
+    vectors = {
+        name: DeleteVector.of(piece) for name, piece in zip(numbered.dictionary.to_pylist(), pieces, strict=False)
+    }
+    return _ByPath(vectors, 8 * len(positions))
+
+
 @dataclass(frozen=True)
 class _Deletes:
     positions: Positions
@@ -161,22 +208,25 @@ def _corrupt(path: str, reason: str) -> DataError:
     )
 
 
-class _Cache:
+T = TypeVar("T", bound=Union[_Deletes, _ByPath])
+
+
+class _Cache(Generic[T]):
     """Least recently used delete files, up to `_CACHE_BYTES` of positions."""
 
     def __init__(self) -> None:
-        self._entries: OrderedDict[str, _Deletes] = OrderedDict()
+        self._entries: OrderedDict[str, T] = OrderedDict()
         self._bytes = 0
         self._lock = threading.Lock()
 
-    def get(self, path: str) -> _Deletes | None:
+    def get(self, path: str) -> T | None:
         with self._lock:
             found = self._entries.get(path)
             if found is not None:
                 self._entries.move_to_end(path)
             return found
 
-    def put(self, path: str, deletes: _Deletes) -> None:
+    def put(self, path: str, deletes: T) -> None:
         with self._lock:
             if path in self._entries or deletes.nbytes > _CACHE_BYTES:
                 return
@@ -187,4 +237,5 @@ class _Cache:
                 self._bytes -= evicted.nbytes
 
 
-_cache = _Cache()
+_cache: _Cache[_Deletes] = _Cache()
+_by_path: _Cache[_ByPath] = _Cache()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from lakedbapi.errors import NotSupportedError
 from lakedbapi.formats.base import Format
 
-NAMES = ("ducklake", "delta")
+NAMES = ("ducklake", "delta", "iceberg")
 
 
 def get(name: str) -> Format:
@@ -18,4 +18,12 @@ def get(name: str) -> Format:
         from lakedbapi.formats.delta import DeltaFormat
 
         return DeltaFormat()
+    if name == "iceberg":
+        try:
+            from lakedbapi.formats.iceberg import IcebergFormat
+        except ImportError as error:
+            raise NotSupportedError(
+                f"Iceberg tables need pyiceberg ({error}): pip install 'lakedbapi[iceberg]'"
+            ) from error
+        return IcebergFormat()
     raise NotSupportedError(f"table format {name!r} is not supported; supported: {', '.join(NAMES)}")

@@ -71,6 +71,20 @@ class EqualityDeletes:
     names_without_ids: Mapping[int, tuple[str, ...]] | None = None
     """As in `FileGroup`, for the delete files."""
 
+    def reached(self) -> npt.NDArray[np.bool_]:
+        """For each data file whether some delete file reaches it."""
+        numbers, scopes = self.sequence_numbers.to_numpy(), self.scopes.to_numpy()
+        deletes, by_scope = self.files.column("sequence_number"), self.files.column("scope")
+        everywhere = pc.max(deletes.filter(by_scope.is_null())).as_py()
+        found: npt.NDArray[np.bool_] = np.full(len(numbers), False) if everywhere is None else numbers < everywhere
+        scoped = self.files.filter(by_scope.is_valid()).group_by("scope")
+        newest = scoped.aggregate([("sequence_number", "max")]).sort_by("scope")
+        if newest.num_rows:
+            known, highest = newest.column("scope").to_numpy(), newest.column("sequence_number_max").to_numpy()
+            place = np.minimum(np.searchsorted(known, scopes), len(known) - 1)
+            found = found | ((known[place] == scopes) & (numbers < highest[place]))
+        return found
+
 
 @dataclass(frozen=True)
 class FileGroup:

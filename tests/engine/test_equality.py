@@ -11,7 +11,6 @@ import pytest
 
 from lakedbapi.engine.base import PART, POSITION
 from lakedbapi.engine.duckdb import DuckDBEngine, perfile
-from lakedbapi.engine.duckdb.equality import reached
 from lakedbapi.model.changes import WrittenFile
 from lakedbapi.model.scan import EqualityDeletes, Scan
 from lakedbapi.model.types import Field, Scalar, Schema
@@ -120,7 +119,7 @@ def test_every_file_against_every_delete(
     }
     assert set(ask("select id, name from t", Scan(SCHEMA, (group(files, equality_deletes=(found,)),)))) == left
     expected = [any(s < q and r in (None, c) for r, q in reach) for c, s in data]
-    np.testing.assert_array_equal(reached(found), expected)
+    np.testing.assert_array_equal(found.reached(), expected)
 
 
 def test_columns_may_have_short_names(engine: DuckDBEngine, directory: str, ask: Ask) -> None:

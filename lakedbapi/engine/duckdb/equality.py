@@ -9,7 +9,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -20,22 +19,6 @@ from lakedbapi.engine.duckdb.resources import Resources
 from lakedbapi.engine.duckdb.source import Piece, Source
 from lakedbapi.model.scan import EqualityDeletes, FileGroup
 from lakedbapi.model.types import Schema
-
-Numbers = npt.NDArray[np.int64]
-
-
-def reached(deletes: EqualityDeletes) -> npt.NDArray[np.bool_]:
-    """For each data file whether some delete file reaches it."""
-    sequence_numbers, scopes = deletes.sequence_numbers.to_numpy(), deletes.scopes.to_numpy()
-    everywhere = pc.max(deletes.files.filter(deletes.files.column("scope").is_null()).column("sequence_number")).as_py()
-    found: npt.NDArray[np.bool_] = sequence_numbers < (-1 if everywhere is None else everywhere)
-    newest = deletes.files.filter(deletes.files.column("scope").is_valid()).group_by("scope")
-    newest = newest.aggregate([("sequence_number", "max")]).sort_by("scope")
-    if newest.num_rows:
-        known, highest = newest.column("scope").to_numpy(), newest.column("sequence_number_max").to_numpy()
-        place = np.minimum(np.searchsorted(known, scopes), len(known) - 1)
-        found = found | ((known[place] == scopes) & (sequence_numbers < highest[place]))
-    return found
 
 
 def join(

@@ -60,7 +60,7 @@ def _told_apart(group: FileGroup, together: Sequence[npt.NDArray[np.int64]]) -> 
     if not group.equality_deletes:
         yield from together
         return
-    reached = np.logical_or.reduce([equality.reached(deletes) for deletes in group.equality_deletes])
+    reached = np.logical_or.reduce([deletes.reached() for deletes in group.equality_deletes])
     for rows in together:
         yield from (part for part in (rows[~reached[rows]], rows[reached[rows]]) if len(part))
 

@@ -1,0 +1,85 @@
+"""Opening Iceberg catalogs, and tables without a catalog."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from urllib.parse import urlsplit, urlunsplit
+
+from pyiceberg.catalog import load_catalog
+
+from lakedbapi.errors import NotSupportedError
+from lakedbapi.formats.base import Format
+from lakedbapi.formats.iceberg.catalog import IcebergCatalog
+from lakedbapi.formats.iceberg.failures import reported
+from lakedbapi.formats.iceberg.sources import CatalogSource, DirectorySource, FileSource, Source
+from lakedbapi.storage.filesystem import Storage
+
+_STORAGE = "storage_options."
+_FILE_SYSTEMS = ("s3", "s3a", "gs", "gcs", "abfs", "abfss", "az", "memory", "file")
+_STORAGE_NAMES = {
+    "key": "s3.access-key-id",
+    "secret": "s3.secret-access-key",
+    "token": "s3.session-token",
+    "endpoint_url": "s3.endpoint",
+    "client_kwargs.endpoint_url": "s3.endpoint",
+    "client_kwargs.region_name": "s3.region",
+    "anon": "s3.anonymous",
+}
+"""Options of s3fs as pyiceberg calls them. Others go on as they are, so that its own names can be given, too."""
+
+
+class IcebergFormat(Format):
+    name = "iceberg"
+
+    def open(self, location: str, options: Mapping[str, str], *, read_only: bool, create: bool) -> IcebergCatalog:
+        return IcebergCatalog(_source(location, options))
+
+
+def _source(location: str, options: Mapping[str, str]) -> Source:
+    storage_options = {name[len(_STORAGE) :]: value for name, value in options.items() if name.startswith(_STORAGE)}
+    kind = urlsplit(location).scheme if "://" in location else ""
+    if not kind or kind in _FILE_SYSTEMS:
+        return _files(location, storage_options)
+    properties = _properties(kind, location)
+    properties["py-io-impl"] = "pyiceberg.io.fsspec.FsspecFileIO"
+    properties |= {_STORAGE_NAMES.get(name, name): value for name, value in storage_options.items()}
+    if "warehouse" in options:
+        properties["warehouse"] = options["warehouse"]
+    name = options.get("catalog", "default")
+    with reported(f"opening the Iceberg catalog {kind}"):
+        return CatalogSource(_shown(location), load_catalog(name, **properties))
+
+
+def _files(location: str, storage_options: Mapping[str, str]) -> Source:
+    if location.endswith((".metadata.json", ".metadata.json.gz", ".json")):
+        directory = location.rpartition("/")[0]
+        return FileSource(Storage.of(directory, storage_options), location)
+    return DirectorySource(Storage.of(location, storage_options))
+
+
+def _properties(kind: str, location: str) -> dict[str, str]:
+    """What pyiceberg's `load_catalog` is to be given."""
+    url = urlsplit(location)
+    if kind in ("rest", "http", "https"):
+        scheme = "http" if kind == "rest" else kind
+        host = url.netloc.rpartition("@")[2]
+        credentials = url.netloc.rpartition("@")[0]
+        properties = {"type": "rest", "uri": urlunsplit((scheme, host, url.path.rstrip("/"), "", ""))}
+        return {**properties, **({"credential": credentials} if credentials else {})}
+    if kind == "sqlite":
+        return {"type": "sql", "uri": f"sqlite://{url.path}"}
+    if kind in ("postgresql", "postgres", "mysql", "mariadb"):
+        driver = "postgresql+psycopg" if kind.startswith("postgres") else "mysql+pymysql"
+        return {"type": "sql", "uri": urlunsplit((driver, url.netloc, url.path, url.query, ""))}
+    if kind == "hive":
+        return {"type": "hive", "uri": f"thrift://{url.netloc}"}
+    if kind == "glue":
+        return {"type": "glue", **({"glue.id": url.netloc} if url.netloc else {})}
+    raise NotSupportedError(
+        f"Iceberg catalogs of kind {kind!r} are not supported: use rest, sqlite, postgresql, mysql, hive or glue"
+    )
+
+
+def _shown(location: str) -> str:
+    url = urlsplit(location)
+    return urlunsplit((url.scheme, url.netloc.rpartition("@")[2], url.path, "", ""))

@@ -1,0 +1,130 @@
+"""`IcebergSnapshot`: the tables of a catalog, each pinned when it is first asked for."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timezone
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from lakedbapi.errors import Error
+from lakedbapi.formats.base import Snapshot
+from lakedbapi.formats.iceberg.sources import Namespace
+from lakedbapi.formats.iceberg.table import TableVersion
+from lakedbapi.model.catalog import AsOf, SchemaInfo, TableInfo, ViewInfo
+from lakedbapi.model.scan import ColumnBounds, FileGroup, PartitionColumn, RowGroup
+
+if TYPE_CHECKING:
+    from lakedbapi.formats.iceberg.catalog import IcebergCatalog
+
+
+class IcebergSnapshot(Snapshot):
+    """`point` None: each table's newest snapshot."""
+
+    id = 0
+
+    def __init__(self, catalog: IcebergCatalog, point: AsOf | None) -> None:
+        self.time = datetime.now(timezone.utc) if point is None or point.timestamp is None else point.timestamp
+        self._catalog = catalog
+        self._point = point
+        self._versions: dict[int, TableVersion] = {}
+        self._infos: dict[tuple[int, str], TableInfo | None] = {}
+        self._names: dict[int, Mapping[str, str]] = {}
+        self._lock = threading.RLock()
+
+    def schemas(self) -> Mapping[int, SchemaInfo]:
+        return self._schemas
+
+    @cached_property
+    def _schemas(self) -> Mapping[int, SchemaInfo]:
+        names = self._catalog.source.namespaces()
+        return {self._catalog.number(name): SchemaInfo(self._catalog.number(name), ".".join(name)) for name in names}
+
+    def tables(self) -> Mapping[int, TableInfo]:
+        """Those that can be read at this point: what is wrong with another one shows when it is asked for."""
+        found: dict[int, TableInfo] = {}
+        for schema in self.schemas().values():
+            for name in self._names_in(schema).values():
+                try:
+                    table = self.find_table(schema, name)
+                except Error:
+                    continue
+                if table is not None:
+                    found[table.id] = table
+        return found
+
+    def table_of(self, id: int) -> TableInfo | None:
+        known = next((info for info in self._infos.values() if info is not None and info.id == id), None)
+        return known if known is not None else self.tables().get(id)
+
+    def find_table(self, schema: SchemaInfo, name: str) -> TableInfo | None:
+        real = self._names_in(schema).get(name.casefold())
+        if real is None:
+            return None
+        key = schema.id, real
+        with self._lock:
+            if key not in self._infos:
+                version = self._catalog.load(self._namespace(schema), real, self._point)
+                if version is None:
+                    self._infos[key] = None
+                else:
+                    id = self._catalog.number((*self._namespace(schema), real, str(version.metadata.table_uuid)))
+                    self._versions[id] = version
+                    self._infos[key] = version.info(id, schema.id, real)
+            return self._infos[key]
+
+    def views(self) -> Mapping[int, ViewInfo]:
+        return self._views
+
+    @cached_property
+    def _views(self) -> Mapping[int, ViewInfo]:
+        found: dict[int, ViewInfo] = {}
+        for schema in self.schemas().values():
+            namespace = self._namespace(schema)
+            for name in self._catalog.source.views(namespace):
+                view = self._catalog.source.load_view(namespace, name)
+                if view is not None:
+                    id = self._catalog.number((*namespace, name, "view"))
+                    found[id] = ViewInfo(id, schema.id, name, view.sql, view.dialect, comment=view.comment)
+        return found
+
+    def version(self, table: TableInfo) -> int:
+        return self.version_of(table).snapshot_id
+
+    def version_of(self, table: TableInfo) -> TableVersion:
+        """What was loaded as `table`."""
+        return self._versions[table.id]
+
+    def files(self, table: TableInfo) -> pa.Table:
+        version = self.version_of(table)
+        self._catalog.reach(version.directories)
+        return version.files
+
+    def bounds(self, table: TableInfo, files: pa.Table, field_id: int) -> ColumnBounds | None:
+        return self.version_of(table).bounds(table, files, field_id)
+
+    def partition_values(self, table: TableInfo, files: pa.Table) -> Mapping[tuple[int, str], PartitionColumn]:
+        return self.version_of(table).partition_values(table, files)
+
+    def file_groups(self, table: TableInfo, files: pa.Table) -> Sequence[FileGroup]:
+        return self.version_of(table).file_groups(table, files) if files.num_rows else ()
+
+    def row_groups(self, table: TableInfo) -> Sequence[RowGroup]:
+        return ()
+
+    def delete_files(self, table: TableInfo) -> pa.Table:
+        return self.version_of(table).delete_files()
+
+    def _namespace(self, schema: SchemaInfo) -> Namespace:
+        return self._catalog.named(schema.id)
+
+    def _names_in(self, schema: SchemaInfo) -> Mapping[str, str]:
+        """The tables' names by their casefolded ones. Of two that differ in case only the first counts."""
+        with self._lock:
+            if schema.id not in self._names:
+                names = sorted(self._catalog.source.tables(self._namespace(schema)), reverse=True)
+                self._names[schema.id] = {name.casefold(): name for name in names}
+            return self._names[schema.id]

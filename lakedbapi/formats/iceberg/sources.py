@@ -1,0 +1,283 @@
+"""Where tables are found: in a catalog service, or in a directory."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import posixpath
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from fsspec import AbstractFileSystem
+from pyiceberg.catalog import Catalog as Client
+from pyiceberg.exceptions import NoSuchNamespaceError, NoSuchTableError, NoSuchViewError
+from pyiceberg.io.fsspec import FsspecFileIO
+from pyiceberg.table.metadata import TableMetadata, TableMetadataUtil
+
+from lakedbapi.errors import DataError, NotSupportedError, OperationalError
+from lakedbapi.formats.iceberg.failures import reported
+from lakedbapi.formats.iceberg.paths import Paths, moved
+from lakedbapi.storage.filesystem import Storage
+
+Namespace = tuple[str, ...]
+VERSIONS = (1, 2, 3)
+
+
+@dataclass(frozen=True)
+class LoadedTable:
+    """`metadata_location` names this state of the table: another state lies elsewhere."""
+
+    metadata: TableMetadata
+    metadata_location: str
+    paths: Paths
+    storage: Storage
+
+
+@dataclass(frozen=True)
+class LoadedView:
+    sql: str
+    dialect: str
+    comment: str | None
+
+
+class Source(ABC):
+    """Tables by namespace and name. `name` is for messages and carries no secret."""
+
+    name: str
+    storage: Storage
+
+    @abstractmethod
+    def namespaces(self) -> Sequence[Namespace]: ...
+
+    @abstractmethod
+    def tables(self, namespace: Namespace) -> Sequence[str]: ...
+
+    @abstractmethod
+    def load(self, namespace: Namespace, table: str) -> LoadedTable | None:
+        """The table as it is now; None when there is none any more."""
+
+    def views(self, namespace: Namespace) -> Sequence[str]:
+        return ()
+
+    def load_view(self, namespace: Namespace, view: str) -> LoadedView | None:
+        return None
+
+    def roots(self) -> Sequence[str]:
+        """Directories that are known to hold files of the tables, each ending in `/`."""
+        return ()
+
+    def close(self) -> None:
+        """Release connections."""
+
+
+class CatalogSource(Source):
+    """A catalog of pyiceberg. Files are read through the filesystem that its properties describe."""
+
+    def __init__(self, name: str, client: Client) -> None:
+        self.name = name
+        self.client = client
+        self._storages: dict[str, Storage] = {}
+        self._has_views = True
+
+    @cached_property
+    def storage(self) -> Storage:  # type: ignore[override]
+        warehouse = self.client.properties.get("warehouse", "")
+        if "/" not in warehouse:
+            warehouse = next((loaded.metadata.location for loaded in self._all()), "/")
+        return self._storage_of(warehouse, self.client.properties)
+
+    def _all(self) -> Sequence[LoadedTable]:
+        """The first table that there is."""
+        for namespace in self.namespaces():
+            for table in self.tables(namespace):
+                loaded = self.load(namespace, table)
+                if loaded is not None:
+                    return [loaded]
+        return []
+
+    def _storage_of(self, location: str, properties: Mapping[str, str]) -> Storage:
+        root = Paths().full(location)
+        scheme, separator, _ = root.partition("://")
+        if not separator:
+            return Storage.of(root)
+        if scheme not in self._storages:
+            with reported(f"opening the storage {scheme}://"):
+                filesystem: AbstractFileSystem = FsspecFileIO(dict(properties)).get_fs(scheme)
+            self._storages[scheme] = Storage(root.rstrip("/") + "/", filesystem)
+        return self._storages[scheme]
+
+    def namespaces(self) -> Sequence[Namespace]:
+        with reported(f"catalog {self.name}: listing namespaces"):
+            found: list[Namespace] = []
+            waiting: list[Namespace] = list(self.client.list_namespaces())
+            while waiting:
+                namespace = waiting.pop()
+                found.append(namespace)
+                waiting += [child for child in self._children(namespace) if len(child) > len(namespace)]
+            return sorted(found)
+
+    def _children(self, namespace: Namespace) -> Sequence[Namespace]:
+        try:
+            return self.client.list_namespaces(namespace)
+        except (NoSuchNamespaceError, NotImplementedError):
+            return ()
+
+    def tables(self, namespace: Namespace) -> Sequence[str]:
+        with reported(f"catalog {self.name}: listing tables of {'.'.join(namespace)}"):
+            try:
+                return [identifier[-1] for identifier in self.client.list_tables(namespace)]
+            except NoSuchNamespaceError:
+                return ()
+
+    def load(self, namespace: Namespace, table: str) -> LoadedTable | None:
+        with reported(f"catalog {self.name}: loading table {'.'.join((*namespace, table))}"):
+            try:
+                loaded = self.client.load_table((*namespace, table))
+            except NoSuchTableError:
+                return None
+        storage = self._storage_of(loaded.metadata.location, loaded.io.properties)
+        return LoadedTable(loaded.metadata, loaded.metadata_location, Paths(), storage)
+
+    def views(self, namespace: Namespace) -> Sequence[str]:
+        if not self._has_views:
+            return ()
+        try:
+            return [identifier[-1] for identifier in self.client.list_views(namespace)]
+        except NotImplementedError:
+            self._has_views = False  # Nor will it have any the next time.
+            return ()
+        except Exception:  # Servers without views answer in many ways; without their list there are none.
+            return ()
+
+    def load_view(self, namespace: Namespace, view: str) -> LoadedView | None:
+        name = ".".join((*namespace, view))
+        with reported(f"catalog {self.name}: loading view {name}"):
+            try:
+                loaded = self.client.load_view((*namespace, view))
+            except NoSuchViewError:
+                return None
+        texts = {r.root.dialect: r.root.sql for r in loaded.current_version().representations}
+        dialect = next((own for own in texts if own.casefold() == "duckdb"), next(iter(texts)))
+        return LoadedView(texts[dialect], dialect, loaded.properties.get("comment"))
+
+    def roots(self) -> Sequence[str]:
+        warehouse = self.client.properties.get("warehouse", "")
+        return [Paths().full(warehouse).rstrip("/") + "/"] if "/" in warehouse else []
+
+    def close(self) -> None:
+        self.client.close()
+
+
+_METADATA = re.compile(r"(?:v(\d+)|(\d+)-.+)(?:\.gz)?\.metadata\.json(?:\.gz)?")
+
+
+class DirectorySource(Source):
+    """Tables that lie in a directory: one of them, or `table` and `namespace/table` below it. Read only.
+
+    The newest metadata of a table is that with the highest number, as in the layout of Hadoop.
+    """
+
+    def __init__(self, storage: Storage) -> None:
+        self.name = storage.root
+        self.storage = storage
+
+    def namespaces(self) -> Sequence[Namespace]:
+        return sorted({namespace for namespace, _ in self._found()})
+
+    def tables(self, namespace: Namespace) -> Sequence[str]:
+        return sorted(table for found, table in self._found() if found == namespace)
+
+    def _found(self) -> Mapping[tuple[Namespace, str], str]:
+        root = self.storage.root.rstrip("/")
+        if self._has_metadata(root):
+            return {(("main",), posixpath.basename(root)): root}
+        found: dict[tuple[Namespace, str], str] = {}
+        for child in self._directories(root):
+            if self._has_metadata(child):
+                found[("main",), posixpath.basename(child)] = child
+                continue
+            for grandchild in self._directories(child):
+                if self._has_metadata(grandchild):
+                    found[(posixpath.basename(child),), posixpath.basename(grandchild)] = grandchild
+        if not found:
+            raise OperationalError(f"{self.name}: no Iceberg table lies here or one or two levels below")
+        return found
+
+    def load(self, namespace: Namespace, table: str) -> LoadedTable | None:
+        directory = self._found().get((namespace, table))
+        if directory is None:
+            return None
+        names = [posixpath.basename(path) for path in self._paths(f"{directory}/metadata")]
+        numbered = [(int(found[1] or found[2]), name) for name in names if (found := _METADATA.fullmatch(name))]
+        if not numbered:
+            raise OperationalError(f"{directory}: the table has no metadata file")
+        return load_file(self.storage, f"{directory}/metadata/{max(numbered)[1]}")
+
+    def roots(self) -> Sequence[str]:
+        return [self.storage.root]
+
+    def _has_metadata(self, directory: str) -> bool:
+        return any(_METADATA.fullmatch(posixpath.basename(path)) for path in self._paths(f"{directory}/metadata"))
+
+    def _directories(self, path: str) -> list[str]:
+        return [child for child, is_directory in self._listed(path) if is_directory]
+
+    def _paths(self, path: str) -> list[str]:
+        return [child for child, is_directory in self._listed(path) if not is_directory]
+
+    def _listed(self, path: str) -> list[tuple[str, bool]]:
+        try:
+            entries = self.storage.filesystem.ls(path, detail=True)
+        except (FileNotFoundError, NotADirectoryError):
+            return []
+        except Exception as error:
+            raise OperationalError(f"{path}: listing it failed: {error}") from error
+        return [(f"{path}/{posixpath.basename(e['name'].rstrip('/'))}", e["type"] == "directory") for e in entries]
+
+
+class FileSource(Source):
+    """One table at one metadata file, as `main.<directory>`. Read only."""
+
+    def __init__(self, storage: Storage, path: str) -> None:
+        self.name = path
+        self.storage = storage
+        self._path = path
+
+    @cached_property
+    def _loaded(self) -> LoadedTable:
+        return load_file(self.storage, self._path)
+
+    @property
+    def _table(self) -> str:
+        return posixpath.basename(posixpath.dirname(posixpath.dirname(self._path))) or "table"
+
+    def namespaces(self) -> Sequence[Namespace]:
+        return [("main",)]
+
+    def tables(self, namespace: Namespace) -> Sequence[str]:
+        return [self._table] if namespace == ("main",) else []
+
+    def load(self, namespace: Namespace, table: str) -> LoadedTable | None:
+        return self._loaded
+
+    def roots(self) -> Sequence[str]:
+        return [posixpath.dirname(posixpath.dirname(self._path)).rstrip("/") + "/"]
+
+
+def load_file(storage: Storage, path: str) -> LoadedTable:
+    """The table of a metadata file. It may have been moved: what the metadata says of its place is then not true."""
+    data = storage.read_bytes(path)
+    try:
+        content = json.loads(gzip.decompress(data) if data[:2] == b"\x1f\x8b" else data)
+        version = content["format-version"]
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise DataError(f"{path} is no metadata of an Iceberg table: {error}") from error
+    if version not in VERSIONS:
+        raise NotSupportedError(f"{path} has format version {version}; versions 1, 2 and 3 can be read here")
+    with reported(f"reading {path}"):
+        metadata = TableMetadataUtil.parse_obj(content)
+    directory = posixpath.dirname(posixpath.dirname(path))
+    return LoadedTable(metadata, path, moved(metadata.location, directory), storage)
