@@ -79,7 +79,8 @@ class DeleteIndex:
     @cached_property
     def shared_positions(self) -> Numbers:
         """The position delete files that may be about several data files; they say so themselves."""
-        return self._position_rows[self._targets.is_null().to_numpy(zero_copy_only=False)]
+        shared: npt.NDArray[np.bool_] = self._targets.is_null().to_numpy(zero_copy_only=False)
+        return self._position_rows[shared]
 
     def positions_apply(self, data: Numbers, rows: Numbers | int) -> npt.NDArray[np.bool_]:
         """Whether position delete files may apply to these data files; a deletion vector replaces them all."""
@@ -93,7 +94,7 @@ class DeleteIndex:
     @cached_property
     def may_have_positions(self) -> npt.NDArray[np.bool_]:
         """For each data file whether some position delete file may apply."""
-        found = np.zeros(self._data.num_rows, np.bool_)
+        found: npt.NDArray[np.bool_] = np.zeros(self._data.num_rows, np.bool_)
         found[self.positions[0]] = True
         shared = self.shared_positions
         if len(shared):
@@ -102,7 +103,7 @@ class DeleteIndex:
             last = order[np.r_[scopes[order][1:] != scopes[order][:-1], True]]
             place = np.minimum(np.searchsorted(scopes[last], self._data_scopes), len(last) - 1)
             found |= (scopes[last][place] == self._data_scopes) & (numbers[last][place] >= self._data_numbers)
-        found &= self.vectors < 0
+        found[self.vectors >= 0] = False
         return found
 
     @cached_property
