@@ -11,6 +11,7 @@ from dataclasses import replace
 import duckdb
 import fsspec
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from lakedbapi.engine.base import Engine, Query, Relation, RelationName, Result, ScanRelation, WriteOptions
 from lakedbapi.engine.duckdb import blame, confine, driver, errors, pool, write
@@ -19,7 +20,6 @@ from lakedbapi.engine.duckdb.relations import Broken, define, use
 from lakedbapi.engine.duckdb.result import DuckDBResult, text_type
 from lakedbapi.errors import InterfaceError, InternalError, OperationalError
 from lakedbapi.model.changes import WrittenFile
-from lakedbapi.model.scan import NAME
 from lakedbapi.model.sql_types import quote_identifier
 from lakedbapi.model.types import Schema
 
@@ -115,10 +115,19 @@ class DuckDBEngine(Engine):
         return Execution(self._instance, relations, search_path, self._filesystems, self._running)
 
     def _leaves_roots(self, relations: Mapping[RelationName, Relation]) -> bool:
-        """Whether some files of other programs lie elsewhere."""
+        """Whether some files lie elsewhere."""
         scans = [relation.scan for relation in relations.values() if isinstance(relation, ScanRelation)]
-        external = [group.files.column("path") for scan in scans for group in scan.files if group.match == NAME]
-        return any(not path.startswith(self._roots) for paths in external for path in paths.to_pylist())
+        groups = [group for scan in scans for group in scan.files]
+        lists = [files for group in groups for files in (group.files, *(d.files for d in group.equality_deletes))]
+        for files in lists:
+            paths = files.column("path")
+            for root in self._roots:
+                paths = paths.filter(pc.invert(pc.starts_with(paths, root)))
+                if not len(paths):
+                    break
+            if len(paths):
+                return True
+        return False
 
 
 class Execution:
