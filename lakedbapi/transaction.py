@@ -24,7 +24,7 @@ from lakedbapi.model.scan import DATA_FILES, FIELD_ID, NAME, ROW_ID_FIELD, FileG
 
 T = TypeVar("T", SchemaInfo, TableInfo, ViewInfo)
 
-FILE, STAGED_FILE, ROW_GROUP, STAGED_ROWS = range(4)
+FILE, STAGED_FILE, ROW_GROUP, MERGED_ROWS, STAGED_ROWS = range(5)
 """The kinds of parts a table's contents have."""
 
 
@@ -32,7 +32,8 @@ FILE, STAGED_FILE, ROW_GROUP, STAGED_ROWS = range(4)
 class Parts:
     """What each part number of a scan stands for: arrays as long as the scan has parts.
 
-    `keys`: for FILE the file id; for the others the index into `Contents.staged_files`, `row_groups`, `staged_rows`.
+    `keys`: for FILE the file id; for the others the index into `Contents.staged_files`, `row_groups`,
+    `Snapshot.merged_rows` (which no statement changes), `Contents.staged_rows`.
     `live`: the rows of the part that are not deleted by position.
     """
 
@@ -92,12 +93,16 @@ class Contents:
             live.append(_live_counts(group))
         ids.append(np.arange(len(self.staged_files)))
         kinds.append(np.full(len(self.staged_files), STAGED_FILE, np.int8))
-        rows = [*self.row_groups, *(_staged_row_group(i, staged) for i, staged in enumerate(self.staged_rows))]
-        ids.append(np.concatenate([np.arange(len(self.row_groups)), np.arange(len(self.staged_rows))]).astype(np.int64))
-        live.append(np.array([group.rows.num_rows - len(group.deletes or ()) for group in rows], np.int64))
-        kinds.append(
-            np.repeat(np.array([ROW_GROUP, STAGED_ROWS], np.int8), [len(self.row_groups), len(self.staged_rows)])
-        )
+        rows: list[RowGroup] = []
+        for kind, row_groups in (
+            (ROW_GROUP, self.row_groups),
+            (MERGED_ROWS, self.snapshot.merged_rows(self.table, files) if files.num_rows else ()),
+            (STAGED_ROWS, [_staged_row_group(i, staged) for i, staged in enumerate(self.staged_rows)]),
+        ):
+            rows += row_groups
+            ids.append(np.arange(len(row_groups)))
+            live.append(np.array([group.rows.num_rows - len(group.deletes or ()) for group in row_groups], np.int64))
+            kinds.append(np.full(len(row_groups), kind, np.int8))
         parts = Parts(
             np.concatenate(kinds), np.concatenate(ids).astype(np.int64), np.concatenate(live).astype(np.int64)
         )
@@ -151,6 +156,7 @@ class Contents:
                 group = self.row_groups[key].key
                 deleted_rows[group] = deleted_rows[group] | vector if group in deleted_rows else vector
             else:
+                assert kind == STAGED_ROWS
                 staged_rows[key] = None if gone else _without(changes.rows[key], positions)
         return replace(
             changes,

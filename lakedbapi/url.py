@@ -48,7 +48,7 @@ FORMAT_OPTIONS: Mapping[str, frozenset[str]] = {
     ),
     "delta": frozenset(),
     "iceberg": frozenset({"warehouse", "catalog"}),
-    "hudi": frozenset(),
+    "hudi": frozenset({"read_optimized", "meta_columns"}),
 }
 
 SERVERS = {"postgresql": "postgresql", "postgres": "postgresql", "mysql": "mysql", "mariadb": "mysql"}

@@ -19,7 +19,7 @@ def require(catalog: Catalog, statement: str, capable: bool) -> None:
     """NotSupportedError when the format cannot do what `statement` (such as `CREATE VIEW v`) says."""
     if not capable:
         raise NotSupportedError(
-            f"{statement}: format {catalog.format!r} cannot do this; use a catalog of another format, such as ducklake"
+            f"{statement}: format {catalog.format!r} cannot do this; {catalog.capabilities.way_out}"
         )
 
 

@@ -199,7 +199,7 @@ class Target:
         if not capable:
             raise NotSupportedError(
                 f"{verb} {self.qualified_name}: tables of format {self.catalog.format!r} can only be read here; "
-                "write to a catalog of another format, such as ducklake"
+                f"{self.capabilities.way_out}"
             )
 
     def _unqualified(self, node: exp.Expression) -> exp.Expression:

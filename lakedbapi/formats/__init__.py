@@ -5,7 +5,7 @@ from __future__ import annotations
 from lakedbapi.errors import NotSupportedError
 from lakedbapi.formats.base import Format
 
-NAMES = ("ducklake", "delta", "iceberg")
+NAMES = ("ducklake", "delta", "iceberg", "hudi")
 
 
 def get(name: str) -> Format:
@@ -26,4 +26,8 @@ def get(name: str) -> Format:
                 f"Iceberg tables need pyiceberg ({error}): pip install 'lakedbapi[iceberg]'"
             ) from error
         return IcebergFormat()
+    if name == "hudi":
+        from lakedbapi.formats.hudi import HudiFormat
+
+        return HudiFormat()
     raise NotSupportedError(f"table format {name!r} is not supported; supported: {', '.join(NAMES)}")

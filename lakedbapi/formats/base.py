@@ -53,6 +53,8 @@ class Capabilities:
     """Files of other programs, without field ids, can be data files of a table."""
     maintenance: bool = False
     """Tables can be compacted, snapshots expired, files cleaned up: `Catalog.maintenance`."""
+    way_out: str = "use a catalog of another format, such as ducklake"
+    """What the error of a refused statement advises."""
 
 
 @dataclass(frozen=True)
@@ -122,7 +124,11 @@ class Snapshot(ABC):
     @abstractmethod
     def file_groups(self, table: TableInfo, files: pa.Table) -> Sequence[FileGroup]:
         """`files` (a subset of `files(table)`, possibly empty) with their delete vectors, ready to be scanned. Keeps
-        the row order."""
+        the row order. Leaves out those whose rows `merged_rows` gives."""
+
+    def merged_rows(self, table: TableInfo, files: pa.Table) -> Sequence[RowGroup]:
+        """The rows of those of `files` that no engine can read by itself (Hudi's base files with log files)."""
+        return ()
 
     @abstractmethod
     def row_groups(self, table: TableInfo) -> Sequence[RowGroup]:
@@ -213,7 +219,7 @@ class Catalog(ABC):
     def maintenance(self) -> Maintenance:
         """How the catalog's tables are compacted and cleaned up, where `capabilities` say that they can be."""
         raise NotSupportedError(
-            f"tables of format {self.format!r} have no maintenance here: use the tools of their writer"
+            f"tables of format {self.format!r} have no maintenance here: use the tools of their writer, such as Spark"
         )
 
     def close(self) -> None:

@@ -59,7 +59,8 @@ def maintenance_of(context: Context, alias: str, verb: str) -> Maintenance:
     catalog = context.transaction.catalogs[alias]
     if not catalog.capabilities.maintenance:
         raise NotSupportedError(
-            f"{verb}: tables of format {catalog.format!r} have no maintenance here; use the tools of their writer"
+            f"{verb}: tables of format {catalog.format!r} have no maintenance here; use the tools of their writer, "
+            "such as Spark"
         )
     return catalog.maintenance
 

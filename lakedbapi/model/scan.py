@@ -114,11 +114,12 @@ class FileGroup:
 
 @dataclass(frozen=True)
 class RowGroup:
-    """Rows that lie in no data file: inlined in the catalog, or staged in the open transaction.
+    """Rows in memory: inlined in the catalog, staged in the open transaction, or of a data file (`path`).
 
     `key` names the group within its table (an inlined table's name; `staged:<n>`). `rows` has the columns of the
     scan's schema by name, and `row_id` values in `row_ids`, `snapshots` (NULL in both = not known before the commit).
-    `deletes` are the positions that are gone.
+    `deletes` are the positions that are gone. `path`: the data file whose rows these are, which its format had to merge
+    with what changed them.
     """
 
     key: str
@@ -126,6 +127,7 @@ class RowGroup:
     row_ids: pa.Array | pa.ChunkedArray | None = None
     snapshots: pa.Array | pa.ChunkedArray | None = None
     deletes: DeleteVector | None = None
+    path: str | None = None
 
 
 @dataclass(frozen=True)
@@ -141,7 +143,14 @@ class Scan:
 
     @property
     def file_count(self) -> int:
-        return sum(group.files.num_rows for group in self.files)
+        """Data files, also those whose rows are in memory."""
+        in_files: int = sum(group.files.num_rows for group in self.files)
+        return in_files + len(self.merged)
+
+    @property
+    def merged(self) -> tuple[RowGroup, ...]:
+        """Row groups that are the rows of a data file."""
+        return tuple(group for group in self.rows if group.path is not None)
 
 
 @dataclass(frozen=True)

@@ -44,7 +44,9 @@ def scan_lines(name: str, scan: Scan, total: int) -> list[str]:
     if files:
         deleted = sum(len(group.deletes[number]) for group, number in files)
         facts.append(f"{deleted} deleted rows in {len(files)} of them are left out")
-    rows = sum(group.rows.num_rows - len(group.deletes or ()) for group in scan.rows)
+    if scan.merged:
+        facts.append(f"{len(scan.merged)} of them merged with their log files")
+    rows = sum(group.rows.num_rows - len(group.deletes or ()) for group in scan.rows if group.path is None)
     if rows:
         facts.append(f"{rows} rows that are in no file")
     lines = [f"{name}: {'; '.join(facts)}"]

@@ -12,7 +12,7 @@ from lakedbapi.engine.duckdb.files import files_sql
 from lakedbapi.engine.duckdb.resources import Resources
 from lakedbapi.engine.duckdb.values import from_arrow
 from lakedbapi.model.scan import RowGroup, Scan
-from lakedbapi.model.sql_types import quote_identifier, sql_type
+from lakedbapi.model.sql_types import quote_identifier, quote_literal, sql_type
 
 _EXTRA_TYPES = {PART: "BIGINT", POSITION: "BIGINT", ROW_ID: "BIGINT", ROW_SNAPSHOT: "BIGINT", FILENAME: "VARCHAR"}
 
@@ -48,7 +48,7 @@ def _rows_sql(scan: Scan, group: RowGroup, part: int, extra: Mapping[str, str], 
         if kind == PART:
             expression = f"CAST({part} AS BIGINT)"
         elif kind == FILENAME:
-            expression = "CAST(NULL AS VARCHAR)"
+            expression = f"CAST({'NULL' if group.path is None else quote_literal(group.path)} AS VARCHAR)"
         else:
             expression = f"c{len(arrays)}"
             arrays.append(_row_numbers(group, kind, count))

@@ -12,11 +12,12 @@ from lakedbapi.formats.base import Capabilities, Catalog, ChangeScan, CommitResu
 from lakedbapi.formats.delta.contents import TableContents
 from lakedbapi.formats.delta.history import read_history
 from lakedbapi.formats.delta.info import table_info
+from lakedbapi.formats.delta.log import LOG
 from lakedbapi.formats.delta.snapshot import DeltaSnapshot
 from lakedbapi.formats.delta.state import TableState
 from lakedbapi.formats.delta.table import DeltaTable
-from lakedbapi.formats.delta.tree import Tree
 from lakedbapi.formats.delta.vector_cache import VectorCache
+from lakedbapi.formats.tree import Tree
 from lakedbapi.model.catalog import AsOf, SchemaInfo, SnapshotInfo, TableInfo
 from lakedbapi.model.changes import Changes
 from lakedbapi.storage.filesystem import Storage
@@ -45,14 +46,14 @@ class DeltaCatalog(Catalog):
         return f"<DeltaCatalog {self.storage.root}>"
 
     def latest(self) -> DeltaSnapshot:
-        return DeltaSnapshot(self, Tree(self.storage))
+        return DeltaSnapshot(self, Tree(self.storage, LOG))
 
     def as_of(self, point: AsOf) -> DeltaSnapshot:
         if point.ref is not None:
             raise NotSupportedError(
                 f"Delta tables have no branches or tags such as {point.ref!r}; use a version or a timestamp"
             )
-        return DeltaSnapshot(self, Tree(self.storage), point)
+        return DeltaSnapshot(self, Tree(self.storage, LOG), point)
 
     def table(self, root: str) -> DeltaTable:
         """The table in the directory `root`, ending in `/`."""

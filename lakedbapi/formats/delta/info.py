@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from lakedbapi.errors import DataError, NotSupportedError
-from lakedbapi.formats.delta import ids
+from lakedbapi.formats import ids
 from lakedbapi.formats.delta.actions import Metadata
 from lakedbapi.formats.delta.features import check_readable
 from lakedbapi.formats.delta.schema import parse_schema

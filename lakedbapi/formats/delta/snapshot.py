@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from lakedbapi.errors import Error
+from lakedbapi.formats import ids
 from lakedbapi.formats.base import Snapshot
-from lakedbapi.formats.delta import ids
 from lakedbapi.formats.delta.contents import TableContents
 from lakedbapi.formats.delta.info import check_table
 from lakedbapi.formats.delta.state import TableState
-from lakedbapi.formats.delta.tree import Tree
+from lakedbapi.formats.tree import Tree
 from lakedbapi.model.catalog import AsOf, SchemaInfo, TableInfo, ViewInfo
 from lakedbapi.model.scan import ColumnBounds, FileGroup, PartitionColumn, RowGroup
 

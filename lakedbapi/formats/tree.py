@@ -7,24 +7,27 @@ import threading
 from collections.abc import Mapping
 from functools import cached_property
 
-from lakedbapi.formats.delta.log import LOG
 from lakedbapi.storage.filesystem import Storage
 
 MAIN = "main"
 
 
 class Tree:
-    """The tables below `storage.root` at one time. Each directory is looked at when it is first needed."""
+    """The tables below `storage.root` at one time. Each directory is looked at when it is first needed.
 
-    def __init__(self, storage: Storage) -> None:
+    A table is a directory that has a directory called `marker`.
+    """
+
+    def __init__(self, storage: Storage, marker: str) -> None:
         self._storage = storage
+        self._marker = marker
         self._tables: dict[str, Mapping[str, str]] = {}
         self._lock = threading.Lock()
 
     @cached_property
     def is_table(self) -> bool:
         """Whether the root itself is a table, the only one."""
-        return self._has_log(self._storage.root)
+        return self._is_table(self._storage.root)
 
     @cached_property
     def schemas(self) -> Mapping[str, str]:
@@ -33,7 +36,7 @@ class Tree:
         if self.is_table:
             return {MAIN: root}
         below = self._directories(root)
-        return {MAIN: root, **{name: path for name, path in below.items() if not self._has_log(path)}}
+        return {MAIN: root, **{name: path for name, path in below.items() if not self._is_table(path)}}
 
     def tables(self, schema: str) -> Mapping[str, str]:
         """Directory of each table of a schema, by name."""
@@ -56,7 +59,7 @@ class Tree:
         directory = f"{root}{schema}/"
         if directory in self.schemas.values():
             below = self._directories(directory)
-            found |= {name: path for name, path in below.items() if self._has_log(path)}
+            found |= {name: path for name, path in below.items() if self._is_table(path)}
         return found
 
     def _directories(self, path: str) -> Mapping[str, str]:
@@ -66,5 +69,5 @@ class Tree:
             if entry.is_directory and not entry.name.startswith((".", "_")) and "=" not in entry.name
         }
 
-    def _has_log(self, path: str) -> bool:
-        return self._storage.is_directory(path + LOG)
+    def _is_table(self, path: str) -> bool:
+        return self._storage.is_directory(path + self._marker)

@@ -1,4 +1,4 @@
-"""Numbers for what Delta knows by name or UUID: the same ones for as long as the process lives."""
+"""Numbers for what formats know by name or UUID: the same ones for as long as the process lives."""
 
 from __future__ import annotations
 
