@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from lakedbapi.engine.base import Engine
 from lakedbapi.model.catalog import AsOf
+from lakedbapi.model.progress import Report, unreported
 from lakedbapi.transaction import Transaction
 
 
@@ -18,7 +19,8 @@ class Context:
 
     `search_path` is the current (catalog, schema). `registered` are the Arrow tables and streams that the program gave
     a name.
-    `as_of` is the point that every table without its own time travel is read at.
+    `as_of` is the point that every table without its own time travel is read at. `report` is told how far long work
+    is, and ends it when the statement is cancelled.
     """
 
     engine: Engine
@@ -29,6 +31,7 @@ class Context:
     as_of: AsOf | None = None
     allow_external: bool = False
     """Whether the program trusts whoever wrote the SQL, in statements and in the catalog."""
+    report: Report = unreported
 
 
 @dataclass(frozen=True)

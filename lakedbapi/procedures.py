@@ -51,7 +51,8 @@ def _set_option(context: Context, call: Call) -> None:
     view = arguments.view
     context.transaction.check_writable(view.alias)
     if table is not None:
-        _, _, _, found = query.resolve_table(context, Name((view.alias, schema or "main", table)))
+        current = context.search_path[1] if context.search_path[0] == view.alias else "main"
+        _, _, _, found = query.resolve_table(context, Name((view.alias, schema or current, table)))
         view.catalog.set_option(option, value, table=found)
     elif schema is not None:
         info = view.schema(schema)

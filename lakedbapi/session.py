@@ -322,6 +322,13 @@ class Session:
         return HANDLERS[type(parsed.statement)](self, parsed.statement, context)
 
     def _select(self, statement: st.Select, context: Context) -> Outcome:
+        call = sql.only_procedure(statement)
+        if call is not None:
+            result = self._procedure(call, context)
+            assert result is not None
+            name = statement.specials[0].name
+            context = replace(context, registered={**context.registered, name: result.reader().read_all()})
+            statement = replace(statement, specials=())
         planned = query.plan(context, statement)
         return Outcome(result=context.engine.query(planned), nullable=query.nullability(context, statement))
 
@@ -357,20 +364,27 @@ class Session:
         return Outcome(result=TableResult(pa.table({"explain": pa.array(lines, pa.string())}), ["VARCHAR"]))
 
     def _call(self, statement: st.Call, context: Context) -> Outcome:
-        procedure = PROCEDURES.get(statement.name.last.casefold())
-        if procedure is not None:
-            procedure(_writable(context), statement)
-            return Outcome()
-        maintained = maintenance.call(context, statement)
-        if maintained is not None:
-            self._look_again()
-            return Outcome(result=maintained)
-        return self._select(query.call_as_select(statement), context)
+        result = self._procedure(statement, context)
+        return self._select(query.call_as_select(statement), context) if result is None else Outcome(result=result)
 
-    def _purge(self, statement: st.Purge, context: Context) -> Outcome:
-        erased = maintenance.purge(context, statement)
+    def _procedure(self, call: st.Call, context: Context) -> Result | None:
+        """The result of a call that changes something; None when it does not."""
+        procedure = PROCEDURES.get(call.name.last.casefold())
+        if procedure is not None:
+            procedure(_writable(context), call)
+            return maintenance.SUCCESS
+        result = maintenance.call(context, call)
+        if result is not None:
+            self._look_again()
+        return result
+
+    def _maintain(self, statement: Any, context: Context) -> Outcome:
+        result = MAINTENANCE[type(statement)](context, statement)
         self._look_again()
-        return Outcome(result=erased)
+        return Outcome(result=result)
+
+    def _history(self, statement: st.DescribeHistory, context: Context) -> Outcome:
+        return Outcome(result=query.describe_history(context, statement))
 
     def _look_again(self) -> None:
         """Pin a new snapshot at the next statement, unless an explicit transaction keeps the old one."""
@@ -463,6 +477,14 @@ DML: Mapping[type, Callable[[Context, Any], Counted]] = {
     st.Delete: dml.delete,
     st.Merge: dml.merge,
     st.Truncate: dml.truncate,
+    st.Restore: dml.restore,
+}
+
+MAINTENANCE: Mapping[type, Callable[[Context, Any], Result]] = {
+    st.Checkpoint: maintenance.checkpoint,
+    st.Optimize: maintenance.optimize,
+    st.Vacuum: maintenance.vacuum,
+    st.Purge: maintenance.purge,
 }
 
 SESSION_STATEMENTS = (st.TransactionControl, st.Use, st.Attach, st.Detach)
@@ -479,7 +501,8 @@ HANDLERS: Mapping[type, Callable[[Session, Any, Context], Outcome]] = {
     st.Describe: Session._describe,
     st.Explain: Session._explain,
     st.Call: Session._call,
-    st.Purge: Session._purge,
+    **dict.fromkeys(MAINTENANCE, Session._maintain),
+    st.DescribeHistory: Session._history,
 }
 
 

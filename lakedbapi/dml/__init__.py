@@ -1,4 +1,4 @@
-"""INSERT, UPDATE, DELETE, MERGE, TRUNCATE: from statements to staged row changes."""
+"""INSERT, UPDATE, DELETE, MERGE, TRUNCATE, RESTORE: from statements to staged row changes."""
 
 from lakedbapi.dml.batch import execute_many
 from lakedbapi.dml.commit import commit, discard
@@ -6,6 +6,7 @@ from lakedbapi.dml.delete import delete, truncate
 from lakedbapi.dml.explain import explain
 from lakedbapi.dml.insert import append, insert
 from lakedbapi.dml.merge import merge
+from lakedbapi.dml.restore import restore
 from lakedbapi.dml.update import update
 
 __all__ = [
@@ -17,6 +18,7 @@ __all__ = [
     "explain",
     "insert",
     "merge",
+    "restore",
     "truncate",
     "update",
 ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from lakedbapi.engine.base import Engine, WriteOptions
+from lakedbapi.engine.base import Engine, Query, WriteOptions
 from lakedbapi.formats.base import Catalog
 from lakedbapi.model.catalog import SchemaInfo, SortField, TableInfo
 from lakedbapi.model.changes import StagedRows, WrittenFile
@@ -21,7 +21,7 @@ def write_rows(
     transaction: Transaction,
     view: CatalogView,
     table: TableInfo,
-    rows: pa.Table | pa.RecordBatchReader,
+    rows: Query | pa.Table | pa.RecordBatchReader,
     *,
     row_ids: bool,
 ) -> tuple[WrittenFile, ...]:

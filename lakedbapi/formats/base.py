@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from lakedbapi.errors import NotSupportedError
-from lakedbapi.model.catalog import AsOf, SchemaInfo, SnapshotInfo, TableInfo, ViewInfo
+from lakedbapi.model.catalog import AsOf, OptionInfo, SchemaInfo, SnapshotInfo, TableInfo, ViewInfo
 from lakedbapi.model.changes import Changes
 from lakedbapi.model.layout import OWN_LAYOUT, FileLayout
 from lakedbapi.model.scan import ColumnBounds, FileGroup, PartitionColumn, RowGroup, Scan
@@ -166,6 +166,10 @@ class Catalog(ABC):
     def option(self, name: str, table: TableInfo | None = None) -> str | None:
         """An option's value: of the table, else its schema, else the catalog, else the default; None = unset."""
 
+    def options(self) -> Sequence[OptionInfo]:
+        """What is set for the catalog, its schemas and its tables, by name; facts such as its version, too."""
+        return ()
+
     @abstractmethod
     def set_option(
         self, name: str, value: str | None, schema: SchemaInfo | None = None, table: TableInfo | None = None
@@ -214,6 +218,11 @@ class Catalog(ABC):
     @abstractmethod
     def data_roots(self) -> Sequence[str]:
         """Directories (full paths or URLs, ending in `/`) that an engine needs to read and write."""
+
+    @property
+    def catalog_type(self) -> str:
+        """What kind of database or service keeps the metadata; the format itself where it needs none."""
+        return self.format
 
     @property
     def maintenance(self) -> Maintenance:

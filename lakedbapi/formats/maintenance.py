@@ -132,6 +132,22 @@ class Maintenance(ABC):
         `below` and the result are as in `cleanup`.
         """
 
+    @abstractmethod
+    def vacuum(
+        self, table: TableInfo | None, cutoff: datetime, unknown: datetime, *, dry_run: bool = False
+    ) -> Sequence[str]:
+        """Forget the versions of the table (None = of all) that were followed by others before `cutoff`, and remove the
+        files that only these needed. Returns the paths.
+
+        What was current at `cutoff` or since stays readable. Files that no version ever named may belong to a
+        transaction under way: of these go only such as were last changed before `unknown`, too. Where a snapshot is a
+        version of several tables, a single table's are those that changed nothing else.
+        """
+
+    def retention(self, table: TableInfo | None) -> str:
+        """How long before now the cutoff of a vacuum is that is not told, as an SQL interval."""
+        return "7 days"
+
     @property
     def erasure(self) -> Erasure:
         """How rows are found wherever they lie, to be purged, where the format can tell."""

@@ -2,5 +2,7 @@
 
 from lakedbapi.maintenance.procedures import run as call
 from lakedbapi.maintenance.purge import purge
+from lakedbapi.maintenance.results import SUCCESS
+from lakedbapi.maintenance.statements import checkpoint, optimize, vacuum
 
-__all__ = ["call", "purge"]
+__all__ = ["SUCCESS", "call", "checkpoint", "optimize", "purge", "vacuum"]

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from lakedbapi.dml.writing import option, write_options
 from lakedbapi.engine.base import PART, ROW_ID, ROW_SNAPSHOT, Query, RelationName, ScanRelation, WriteOptions
@@ -25,12 +26,15 @@ Chooser = Callable[[Subject, pa.Table], Mask]
 
 @dataclass(frozen=True)
 class Done:
-    """What a compaction did to one table."""
+    """What a compaction did to one table. `deletes_removed`: deleted rows that the new files are without."""
 
     schema: str
     table: str
-    files_processed: int
-    files_created: int
+    files_removed: int
+    files_added: int
+    bytes_removed: int
+    bytes_added: int
+    deletes_removed: int
 
 
 @dataclass(frozen=True)
@@ -100,6 +104,7 @@ def _bins(group: CompactionGroup, target_size: int) -> Iterator[CompactionGroup]
 def _compact(subject: Subject, kind: str, groups: Sequence[CompactionGroup]) -> Done | None:
     if not groups:
         return None
+    report = subject.steps(f"{kind} {subject.schema.name}.{subject.table.name}", _total(groups, None), "files")
     paths: list[str] = []
     compacted = []
     with removing(subject, paths):
@@ -107,9 +112,24 @@ def _compact(subject: Subject, kind: str, groups: Sequence[CompactionGroup]) -> 
             written = _write(subject, kind, group)
             paths += [file.path for file in written]
             compacted.append(Compacted(group, written))
+            report(group.files.num_rows)
         subject.maintenance.compact(subject.base, subject.table, kind, compacted)
-    processed = sum(group.files.num_rows for group in groups)
-    return Done(subject.schema.name, subject.table.name, processed, len(paths))
+    return Done(
+        subject.schema.name,
+        subject.table.name,
+        files_removed=_total(groups, None),
+        files_added=len(paths),
+        bytes_removed=_total(groups, "file_size_bytes"),
+        bytes_added=sum(file.file_size_bytes for part in compacted for file in part.written),
+        deletes_removed=_total(groups, "deleted_count"),
+    )
+
+
+def _total(groups: Sequence[CompactionGroup], column: str | None) -> int:
+    """The sum of a column of the groups' files; without one, their number."""
+    if column is None:
+        return sum(group.files.num_rows for group in groups)
+    return sum(int(pc.sum(group.files.column(column), min_count=0).as_py()) for group in groups)
 
 
 def _options(subject: Subject) -> WriteOptions:

@@ -27,6 +27,8 @@ def flush(subject: Subject) -> FlushDone | None:
     stored = subject.maintenance.stored_rows(subject.base, subject.table)
     if not stored and not subject.maintenance.has_stored_deletes(subject.base, subject.table):
         return None
+    count = sum(part.rows.num_rows for part in stored)
+    report = subject.steps(f"flush {subject.schema.name}.{subject.table.name}", count, "rows")
     paths: list[str] = []
     flushed = []
     with removing(subject, paths):
@@ -34,8 +36,9 @@ def flush(subject: Subject) -> FlushDone | None:
             written = _write(subject, part)
             paths += [file.path for file in written]
             flushed.append(Flushed(part, written))
+            report(part.rows.num_rows)
         subject.maintenance.flush(subject.base, subject.table, flushed)
-    return FlushDone(subject.schema.name, subject.table.name, sum(part.rows.num_rows for part in stored))
+    return FlushDone(subject.schema.name, subject.table.name, count)
 
 
 def _write(subject: Subject, part: StoredRows) -> tuple[WrittenFile, ...]:

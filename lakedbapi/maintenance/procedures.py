@@ -7,20 +7,18 @@ from dataclasses import dataclass
 from datetime import datetime, timezone
 from typing import Any
 
-import pyarrow as pa
-
 from lakedbapi import query
 from lakedbapi.context import Context
-from lakedbapi.engine.base import Result, TableResult
+from lakedbapi.engine.base import Result
 from lakedbapi.errors import ProgrammingError
 from lakedbapi.formats.base import Catalog
 from lakedbapi.formats.maintenance import Maintenance
 from lakedbapi.maintenance import retention
-from lakedbapi.maintenance.compaction import Done, MergeLimits, merge, rewrite
-from lakedbapi.maintenance.flush import FlushDone, flush
+from lakedbapi.maintenance.compaction import MergeLimits, merge, rewrite
+from lakedbapi.maintenance.flush import flush
 from lakedbapi.maintenance.purge import purge, purge_call
+from lakedbapi.maintenance.results import compacted, flushed, paths, snapshots
 from lakedbapi.maintenance.scope import check_alone, maintenance_of, settle, tables
-from lakedbapi.model.catalog import SnapshotInfo
 from lakedbapi.query.travel import instant
 from lakedbapi.sql.statements import Call, Name
 
@@ -99,57 +97,9 @@ def _bound(context: Context, call: Call, procedure: _Procedure) -> _Call:
     return _Call(context, str(call.name), query.resolve_catalog(context, catalog), arguments)
 
 
-# Results
-
-_TEXT, _COUNT = pa.string(), pa.int64()
-
-
-def _compacted(done: Sequence[Done]) -> Result:
-    columns = {
-        "schema_name": pa.array([part.schema for part in done], _TEXT),
-        "table_name": pa.array([part.table for part in done], _TEXT),
-        "files_processed": pa.array([part.files_processed for part in done], _COUNT),
-        "files_created": pa.array([part.files_created for part in done], _COUNT),
-    }
-    return TableResult(pa.table(columns), ["VARCHAR", "VARCHAR", "BIGINT", "BIGINT"])
-
-
-def _flushed(done: Sequence[FlushDone]) -> Result:
-    columns = {
-        "schema_name": pa.array([part.schema for part in done], _TEXT),
-        "table_name": pa.array([part.table for part in done], _TEXT),
-        "rows_flushed": pa.array([part.rows for part in done], _COUNT),
-    }
-    return TableResult(pa.table(columns), ["VARCHAR", "VARCHAR", "BIGINT"])
-
-
-def paths(found: Sequence[str]) -> Result:
-    return TableResult(pa.table({"path": pa.array(found, _TEXT)}), ["VARCHAR"])
-
-
-def _snapshots(infos: Sequence[SnapshotInfo]) -> Result:
-    columns = {
-        "snapshot_id": pa.array([info.id for info in infos], _COUNT),
-        "snapshot_time": pa.array([info.time for info in infos], pa.timestamp("us", "UTC")),
-        "schema_version": pa.array([info.schema_version for info in infos], _COUNT),
-        "changes": pa.array(
-            [[(kind, list(names)) for kind, names in info.changes.items()] for info in infos],
-            pa.map_(_TEXT, pa.list_(_TEXT)),
-        ),
-        "author": pa.array([info.author for info in infos], _TEXT),
-        "commit_message": pa.array([info.message for info in infos], _TEXT),
-        "commit_extra_info": pa.array([info.extra_info for info in infos], _TEXT),
-    }
-    types = ["BIGINT", "TIMESTAMP WITH TIME ZONE", "BIGINT", "MAP(VARCHAR, VARCHAR[])", "VARCHAR", "VARCHAR", "VARCHAR"]
-    return TableResult(pa.table(columns), types)
-
-
-# Procedures
-
-
 def _flush_inlined_data(call: _Call) -> Result:
     ids = call.tables("schema_name")
-    return _flushed([done for id in ids if (done := settle(call.context, call.alias, id, flush)) is not None])
+    return flushed([done for id in ids if (done := settle(call.context, call.alias, id, flush)) is not None])
 
 
 def _merge_adjacent_files(call: _Call) -> Result:
@@ -157,14 +107,14 @@ def _merge_adjacent_files(call: _Call) -> Result:
         call.number("min_file_size") or 0, call.number("max_file_size"), call.number("max_compacted_files")
     )
     done = (settle(call.context, call.alias, id, lambda table: merge(table, limits)) for id in call.tables())
-    return _compacted([part for part in done if part is not None])
+    return compacted([part for part in done if part is not None])
 
 
 def _rewrite_data_files(call: _Call) -> Result:
     given = call.arguments.get("delete_threshold")
     threshold = None if given is None else float(given)
     done = (settle(call.context, call.alias, id, lambda table: rewrite(table, threshold)) for id in call.tables())
-    return _compacted([part for part in done if part is not None])
+    return compacted([part for part in done if part is not None])
 
 
 def _expire_snapshots(call: _Call) -> Result:
@@ -177,7 +127,7 @@ def _expire_snapshots(call: _Call) -> Result:
         call.instant("older_than"),
         dry_run=call.flag("dry_run"),
     )
-    return _snapshots(infos)
+    return snapshots(infos)
 
 
 def _cleanup_old_files(call: _Call) -> Result:

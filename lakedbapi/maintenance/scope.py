@@ -13,6 +13,7 @@ from lakedbapi.errors import CommitUnknownError, ConflictError, NotSupportedErro
 from lakedbapi.formats.base import Snapshot
 from lakedbapi.formats.maintenance import Maintenance
 from lakedbapi.model.catalog import SchemaInfo, TableInfo
+from lakedbapi.model.progress import Progress
 from lakedbapi.query.names import resolve_table
 from lakedbapi.sql.statements import Name
 from lakedbapi.transaction import CatalogView, Transaction
@@ -40,6 +41,18 @@ class Subject:
     @property
     def maintenance(self) -> Maintenance:
         return self.view.catalog.maintenance
+
+    def steps(self, task: str, total: int, unit: str) -> Callable[[int], None]:
+        """To be called with the number of units that a step did; the beginning is reported at once."""
+        done = 0
+
+        def report(count: int) -> None:
+            nonlocal done
+            done += count
+            self.context.report(Progress(task, done, total, unit))
+
+        report(0)
+        return report
 
 
 def check_alone(context: Context, verb: str) -> None:

@@ -128,6 +128,16 @@ class SnapshotInfo:
 
 
 @dataclass(frozen=True, slots=True)
+class OptionInfo:
+    """An option that is set: for the table `schema.table`, for `schema`, or for the whole catalog (both None)."""
+
+    name: str
+    value: str
+    schema: str | None = None
+    table: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class AsOf:
     """A point to read at: exactly one of version (int), timestamp (aware datetime) and ref (branch or tag) is set."""
 

@@ -94,7 +94,7 @@ class RowChanges:
 class Operation:
     """One statement that changed rows, for formats whose history tells what was done.
 
-    `kind` is `insert`, `delete`, `update`, `merge` or `truncate`; the counts are of rows.
+    `kind` is `insert`, `delete`, `update`, `merge`, `truncate` or `restore`; the counts are of rows.
     """
 
     kind: str
@@ -107,6 +107,8 @@ class Operation:
     deleted: int = 0
     reads_table: bool = False
     """Whether the statement also read the table as a source, beside the rows that it chose to change."""
+    version: int | None = None
+    """Of `restore`: the version that the table is restored to."""
 
 
 @dataclass(frozen=True)

@@ -59,6 +59,13 @@ class DeleteVector:
     def __and__(self, other: DeleteVector) -> DeleteVector:
         return DeleteVector(self._bitmap & other._bitmap)
 
+    def complement(self, length: int) -> DeleteVector:
+        """The other positions below `length`."""
+        everything = BitMap64()
+        if length:
+            everything.add_range(0, length)
+        return DeleteVector(everything - self._bitmap)
+
     def to_numpy(self) -> npt.NDArray[np.int64]:
         """Sorted positions."""
         return np.frombuffer(self._bitmap.to_array(), dtype=np.int64)

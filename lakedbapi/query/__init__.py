@@ -4,6 +4,7 @@ from lakedbapi.query.calls import call_as_select
 from lakedbapi.query.constants import constant, evaluate
 from lakedbapi.query.explain import explain, scan_lines
 from lakedbapi.query.filters import Filter
+from lakedbapi.query.history import SNAPSHOT_TYPES, describe_history, snapshot_rows
 from lakedbapi.query.names import (
     ResolvedTable,
     find_relation,
@@ -20,12 +21,14 @@ from lakedbapi.query.relations import relations
 from lakedbapi.query.show import describe, show
 
 __all__ = [
+    "SNAPSHOT_TYPES",
     "Filter",
     "Pruning",
     "ResolvedTable",
     "call_as_select",
     "constant",
     "describe",
+    "describe_history",
     "evaluate",
     "explain",
     "find_relation",
@@ -41,4 +44,5 @@ __all__ = [
     "resolve_view",
     "scan_lines",
     "show",
+    "snapshot_rows",
 ]

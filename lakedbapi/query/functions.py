@@ -10,14 +10,17 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lakedbapi.context import Context
-from lakedbapi.engine.base import Relation
+from lakedbapi.engine.base import Relation, View
 from lakedbapi.errors import ProgrammingError
 from lakedbapi.formats.base import Catalog
-from lakedbapi.model.catalog import SnapshotInfo, TableInfo
+from lakedbapi.model.catalog import OptionInfo, TableInfo
+from lakedbapi.model.sql_types import quote_identifier
 from lakedbapi.query.change_feed import CHANGES, DELETIONS, INSERTIONS, change_feed
 from lakedbapi.query.constants import evaluate
+from lakedbapi.query.history import history_rows, snapshot_rows
 from lakedbapi.query.names import ResolvedTable, resolve_catalog, resolve_table
 from lakedbapi.query.travel import timestamp_of, version_of
+from lakedbapi.sql.references import is_procedure
 from lakedbapi.sql.statements import Function, Name
 from lakedbapi.transaction import CatalogView
 
@@ -69,6 +72,11 @@ def lake_function(
     """The relation that a call stands for, as `special`, and relations that it reads, by local name."""
     name = function.of.last.casefold()
     made = _FUNCTIONS.get(name.removeprefix(_PREFIX))
+    if is_procedure(function):
+        raise ProgrammingError(
+            f"{function.of} changes the lake, so it runs by itself: CALL {function.of}(…) or SELECT … FROM "
+            f"{function.of}(…), without other relations"
+        )
     if made is None:
         raise ProgrammingError(f"there is no procedure {function.of}; functions of SQL are called in a SELECT")
     values = evaluate(context, [*function.arguments, *(value for _, value in function.named)])
@@ -92,54 +100,14 @@ def lake_function(
     return made.run(_Call(context, str(function.of), resolve_catalog(context, alias), arguments, special, shown))
 
 
-_SNAPSHOTS: Mapping[str, pa.DataType] = {
-    "snapshot_id": pa.int64(),
-    "snapshot_time": pa.timestamp("us", tz="UTC"),
-    "schema_version": pa.int64(),
-    "changes": pa.map_(pa.string(), pa.list_(pa.string())),
-    "author": pa.string(),
-    "commit_message": pa.string(),
-    "commit_extra_info": pa.string(),
-}
-
-
 def _snapshots(call: _Call) -> dict[str, Relation]:
-    return call.result(_SNAPSHOTS, [_snapshot(info) for info in call.catalog.history()])
-
-
-_HISTORY: Mapping[str, pa.DataType] = {
-    **_SNAPSHOTS,
-    "operation": pa.string(),
-    "operation_parameters": pa.map_(pa.string(), pa.string()),
-    "operation_metrics": pa.map_(pa.string(), pa.string()),
-}
+    return {call.special: snapshot_rows(call.catalog.history())}
 
 
 def _history(call: _Call) -> dict[str, Relation]:
     """The snapshots that touched the table, or all."""
-    infos = call.catalog.history(call.table().table if "table_name" in call.arguments else None)
-    return call.result(_HISTORY, [_line(info) for info in infos])
-
-
-def _line(info: SnapshotInfo) -> dict[str, Any]:
-    return {
-        **_snapshot(info),
-        "operation": info.operation,
-        "operation_parameters": list(info.parameters.items()),
-        "operation_metrics": list(info.metrics.items()),
-    }
-
-
-def _snapshot(info: SnapshotInfo) -> dict[str, Any]:
-    return {
-        "snapshot_id": info.id,
-        "snapshot_time": info.time,
-        "schema_version": info.schema_version,
-        "changes": [(kind, list(names)) for kind, names in info.changes.items()],
-        "author": info.author,
-        "commit_message": info.message,
-        "commit_extra_info": info.extra_info,
-    }
+    table = call.table().table if "table_name" in call.arguments else None
+    return {call.special: history_rows(call.catalog.history(table))}
 
 
 def _current_snapshot(call: _Call) -> dict[str, Relation]:
@@ -208,7 +176,7 @@ def _list_files(call: _Call) -> dict[str, Relation]:
                 "data_file_encryption_key": pa.nulls(count, pa.binary()),
                 "delete_file": deletes.column("path").take(number),
                 "delete_file_size_bytes": deletes.column("file_size_bytes").take(number).cast(uint64),
-                "delete_file_footer_size": pa.nulls(count, uint64),
+                "delete_file_footer_size": _optional(files, "delete_footer_size", uint64),
                 "delete_file_encryption_key": pa.nulls(count, pa.binary()),
             }
         )
@@ -220,7 +188,7 @@ def _optional(table: pa.Table, column: str, type: pa.DataType) -> pa.ChunkedArra
 
 
 def _table_info(call: _Call) -> dict[str, Relation]:
-    number = pa.int64()
+    number, rows = pa.int64(), f"{call.special}:rows"
     columns = {
         "table_name": pa.string(),
         "schema_id": number,
@@ -231,7 +199,10 @@ def _table_info(call: _Call) -> dict[str, Relation]:
         "delete_file_count": number,
         "delete_file_size_bytes": number,
     }
-    return call.result(columns, [_sizes(call.view, table) for table in call.view.tables.values()])
+    table = pa.Table.from_pylist([_sizes(call.view, table) for table in call.view.tables.values()], pa.schema(columns))
+    # Arrow has no UUID that every version knows.
+    text = f"SELECT * REPLACE (table_uuid::UUID AS table_uuid) FROM {quote_identifier(rows)}"
+    return {rows: table, call.special: View(text)}
 
 
 def _sizes(view: CatalogView, table: TableInfo) -> dict[str, Any]:
@@ -275,22 +246,25 @@ _OPTIONS: Mapping[str, str] = {
 
 def _options(call: _Call) -> dict[str, Relation]:
     columns = dict.fromkeys(("option_name", "description", "value", "scope", "scope_entry"), pa.string())
-    values = {name: call.catalog.option(name) for name in _OPTIONS}
-    return call.result(
-        columns,
-        [
-            {"option_name": name, "description": _OPTIONS[name], "value": value, "scope": "GLOBAL"}
-            for name, value in values.items()
-            if value is not None
-        ],
-    )
+    return call.result(columns, [_option(option) for option in call.catalog.options()])
+
+
+def _option(option: OptionInfo) -> dict[str, str | None]:
+    entry = ".".join(part for part in (option.schema, option.table) if part is not None)
+    return {
+        "option_name": option.name,
+        "description": _OPTIONS.get(option.name),
+        "value": option.value,
+        "scope": "TABLE" if option.table is not None else "SCHEMA" if option.schema is not None else "GLOBAL",
+        "scope_entry": entry or None,
+    }
 
 
 def _settings(call: _Call) -> dict[str, Relation]:
     columns = dict.fromkeys(("catalog_type", "extension_version", "data_path"), pa.string())
     roots = call.catalog.data_roots()
     row = {
-        "catalog_type": call.catalog.format,
+        "catalog_type": call.catalog.catalog_type,
         "data_path": call.catalog.option("data_path") or next(iter(roots), None),
     }
     return call.result(columns, [row])

@@ -3,11 +3,23 @@
 from __future__ import annotations
 
 from lakedbapi.errors import NotSupportedError
-from lakedbapi.sql.keywords import QUERY_STARTS
+from lakedbapi.sql.keywords import NOT_AN_ALIAS, QUERY_STARTS
+from lakedbapi.sql.maintenance import read_history
 from lakedbapi.sql.queries import read_query, table_query
 from lakedbapi.sql.reader import Reader
 from lakedbapi.sql.references import call_arguments
-from lakedbapi.sql.statements import Attach, Call, Describe, Detach, Show, Special, TransactionControl, Use
+from lakedbapi.sql.statements import (
+    Attach,
+    Call,
+    Describe,
+    DescribeHistory,
+    Detach,
+    Show,
+    Special,
+    TransactionControl,
+    Use,
+)
+from lakedbapi.sql.tokens import Token
 
 _ENDINGS = {"commit": "commit", "end": "commit", "rollback": "rollback", "abort": "rollback"}
 
@@ -78,9 +90,12 @@ def read_use(reader: Reader) -> Use:
     return use
 
 
-def read_describe(reader: Reader, specials: tuple[Special, ...]) -> Describe | Show:
-    """DESCRIBE, DESC, SUMMARIZE and SHOW, of a list of things, a table or a query."""
+def read_describe(reader: Reader, specials: tuple[Special, ...]) -> Describe | DescribeHistory | Show:
+    """DESCRIBE, DESC, SUMMARIZE and SHOW, of a list of things, a table or a query; DESCRIBE HISTORY."""
     verb = reader.next().key
+    if verb in ("describe", "desc") and reader.at("history") and _names_table(reader.peek(1)):
+        reader.next()
+        return read_history(reader)
     if verb != "summarize":
         show = _show(reader, verb)
         if show is not None:
@@ -96,6 +111,10 @@ def read_describe(reader: Reader, specials: tuple[Special, ...]) -> Describe | S
     reader.alias()
     reader.expect_end()
     return Describe(verb, table_query(tokens.rest, tokens.tokens, specials), name)
+
+
+def _names_table(token: Token) -> bool:
+    return token.key == "table" or (token.is_identifier and token.key not in NOT_AN_ALIAS)
 
 
 def _show(reader: Reader, verb: str) -> Show | None:

@@ -11,6 +11,7 @@ from lakedbapi.sql.ddl import read_comment, read_create, read_drop
 from lakedbapi.sql.dml import DML_VERBS, read_dml, read_purge, read_truncate, skip_common_tables
 from lakedbapi.sql.guard import REFUSED_STATEMENTS, find_external, find_file_names
 from lakedbapi.sql.keywords import QUERY_STARTS, words
+from lakedbapi.sql.maintenance import read_checkpoint, read_optimize, read_restore, read_vacuum
 from lakedbapi.sql.parameters import find_parameters
 from lakedbapi.sql.queries import read_query
 from lakedbapi.sql.reader import Reader
@@ -90,6 +91,10 @@ def _read_statement(reader: Reader, specials: tuple[Special, ...]) -> Statement:
         "detach": read_detach,
         "use": read_use,
         "call": read_call,
+        "checkpoint": read_checkpoint,
+        "optimize": read_optimize,
+        "vacuum": read_vacuum,
+        "restore": read_restore,
     }.get(verb)
     if simple is not None:
         return simple(reader)

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from sqlglot import exp
+
+from lakedbapi.errors import ProgrammingError
 from lakedbapi.sql.expressions import parse_query
 from lakedbapi.sql.keywords import QUERY_STARTS
 from lakedbapi.sql.reader import Reader
-from lakedbapi.sql.statements import Select, Special
+from lakedbapi.sql.references import is_procedure
+from lakedbapi.sql.statements import Call, Function, Select, Special
 from lakedbapi.sql.tokens import QUOTED, STRING, WORD, Token
 
 
@@ -30,3 +34,24 @@ def table_query(name_text: str, tokens: Iterable[Token], specials: tuple[Special
     """`SELECT * FROM name`."""
     text = f"SELECT * FROM {name_text}"
     return Select(text, identifiers(tokens), specials, parse_query(text))
+
+
+def only_procedure(select: Select) -> Call | None:
+    """The procedure whose result a query is about, None = it has none; ProgrammingError if it is about more."""
+    functions = [special.relation for special in select.specials if isinstance(special.relation, Function)]
+    procedures = [function for function in functions if is_procedure(function)]
+    if not procedures:
+        return None
+    if len(select.specials) > 1 or not _reads_one_relation(select.tree):
+        raise ProgrammingError(
+            f"{procedures[0].of} changes the lake, so a query calls it once, as its only relation: SELECT … FROM "
+            f"{procedures[0].of}(…)"
+        )
+    return Call(procedures[0].of, procedures[0].arguments, procedures[0].named)
+
+
+def _reads_one_relation(tree: exp.Expression | None) -> bool:
+    if not isinstance(tree, exp.Select) or tree.args.get("joins") or tree.args.get("laterals"):
+        return False
+    others = [node for node in tree.find_all(exp.Query, exp.UDTF) if node is not tree]
+    return not others and len(list(tree.find_all(exp.Table))) == 1

@@ -16,21 +16,28 @@ from lakedbapi.sql.expressions import expression, has_columns
 from lakedbapi.sql.keywords import NOT_AN_ALIAS, words
 from lakedbapi.sql.reader import Reader
 from lakedbapi.sql.relations import relation_starts
-from lakedbapi.sql.statements import Function, InformationSchema, Name, Special, Travel
+from lakedbapi.sql.statements import Call, Function, InformationSchema, Name, Special, Travel
 from lakedbapi.sql.tokens import NUMBER, PARAMETER, QUOTED, STRING, WORD, Canonical, Splice, Token
 
 LAKE_FUNCTIONS = words(
     """
-    table_changes table_insertions table_deletions ducklake_table_changes ducklake_table_insertions
-    ducklake_table_deletions snapshots history files delete_files ducklake_snapshots ducklake_list_files list_files
-    ducklake_table_info table_info ducklake_options options ducklake_settings settings ducklake_current_snapshot
-    current_snapshot ducklake_last_committed_snapshot last_committed_snapshot
+    table_changes table_insertions table_deletions snapshots history files delete_files list_files table_info options
+    settings current_snapshot last_committed_snapshot
     """
 )
-"""Table functions that this package answers itself."""
+"""Table functions that tell of a lake, also with `ducklake_` before their names."""
 
-_NEEDS_QUALIFIER = words("list_files table_info options settings current_snapshot last_committed_snapshot")
-"""Lake functions that need a catalog before them, because the bare names are too common."""
+PROCEDURES = words(
+    """
+    set_option set_commit_message flush_inlined_data merge_adjacent_files rewrite_data_files expire_snapshots
+    cleanup_old_files delete_orphaned_files add_data_files
+    """
+)
+"""Table functions that change a lake, also with `ducklake_` before their names."""
+
+_PREFIX = "ducklake_"
+_NEEDS_QUALIFIER = PROCEDURES | words("list_files table_info options settings current_snapshot last_committed_snapshot")
+"""Functions that need a catalog before them, or the prefix, because the bare names are too common."""
 
 _KINDS = {"version": "version", "system_version": "version", "timestamp": "timestamp", "system_time": "timestamp"}
 
@@ -108,7 +115,16 @@ def _skip_path(reader: Reader) -> bool:
 
 def _is_lake_function(parts: tuple[str, ...]) -> bool:
     name = parts[-1].casefold()
-    return name in LAKE_FUNCTIONS and (len(parts) > 1 or name not in _NEEDS_QUALIFIER)
+    bare = name.removeprefix(_PREFIX)
+    if bare not in LAKE_FUNCTIONS | PROCEDURES:
+        return False
+    return len(parts) > 1 or bare != name or bare not in _NEEDS_QUALIFIER
+
+
+def is_procedure(function: Function | Call) -> bool:
+    """Whether calling it changes the lake."""
+    name = function.of if isinstance(function, Function) else function.name
+    return name.last.casefold().removeprefix(_PREFIX) in PROCEDURES
 
 
 def _function(reader: Reader, start: int, parts: tuple[str, ...]) -> Found | None:
@@ -194,6 +210,14 @@ def _travel_value(reader: Reader, kind: tuple[str, bool]) -> exp.Expression:
             start,
         )
     return value
+
+
+def travel_point(reader: Reader) -> tuple[str, exp.Expression]:
+    """The kind and the value of a clause such as `VERSION AS OF 3`, which has to stand here."""
+    kind = _travel_kind(reader)
+    if kind is None:
+        raise reader.error("expected VERSION AS OF or TIMESTAMP AS OF")
+    return kind[0], _travel_value(reader, kind)
 
 
 def _skip_value(reader: Reader) -> None:

@@ -412,10 +412,53 @@ class Purge:
     where: exp.Expression
 
 
+@dataclass(frozen=True)
+class Checkpoint:
+    """All maintenance of a catalog (None: the current one), by its options."""
+
+    catalog: str | None = None
+
+
+@dataclass(frozen=True)
+class Optimize:
+    """`where` limits it to the files that may have such rows."""
+
+    name: Name
+    where: exp.Expression | None = None
+
+
+@dataclass(frozen=True)
+class Vacuum:
+    """Of one table, or of the current catalog. `hours` None: what the catalog or table says."""
+
+    name: Name | None = None
+    hours: exp.Expression | None = None
+    dry_run: bool = False
+
+
+@dataclass(frozen=True)
+class Restore:
+    """The table that `to` names gets the columns and rows which it had there."""
+
+    to: Travel
+
+    @property
+    def target(self) -> Name:
+        return self.to.of
+
+
+@dataclass(frozen=True)
+class DescribeHistory:
+    """The newest `limit` snapshots that changed the table, all without a limit."""
+
+    name: Name
+    limit: exp.Expression | None = None
+
+
 Statement = Union[
     Select, Insert, Update, Delete, Merge, Truncate, CreateSchema, DropSchema, CreateTable, DropTable, CreateView,
     AlterTable, CommentOn, TransactionControl, Attach, Detach, Use, Show, Describe, Explain, Call,
-    Purge,
+    Checkpoint, Optimize, Vacuum, Restore, DescribeHistory, Purge,
 ]  # fmt: skip
 
 

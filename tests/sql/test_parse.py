@@ -4,6 +4,7 @@ import pytest
 
 from lakedbapi import NotSupportedError, ProgrammingError
 from lakedbapi.sql import parse, render
+from lakedbapi.sql import statements as st
 from lakedbapi.sql.statements import (
     Attach,
     Call,
@@ -173,3 +174,46 @@ def test_errors_carry_the_statement() -> None:
     with pytest.raises(NotSupportedError) as caught:
         parse("CREATE TEMP TABLE t (a INT)")
     assert caught.value.statement == "CREATE TEMP TABLE t (a INT)"
+
+
+def test_maintenance_statements() -> None:
+    assert parse("CHECKPOINT").statement == st.Checkpoint()
+    assert parse("CHECKPOINT lake").statement == st.Checkpoint("lake")
+    assert parse("OPTIMIZE TABLE a.b").statement == st.Optimize(Name(("a", "b")))
+    assert parse("VACUUM").statement == st.Vacuum()
+    assert parse("VACUUM dry").statement == st.Vacuum(Name(("dry",)))
+    assert parse("VACUUM t DRY RUN").statement == st.Vacuum(Name(("t",)), dry_run=True)
+    assert parse("VACUUM retain").statement == st.Vacuum(Name(("retain",)))
+    assert parse("DESC HISTORY s.t").statement == st.DescribeHistory(Name(("s", "t")))
+    vacuum = parse("VACUUM RETAIN ? HOURS DRY RUN")
+    assert isinstance(vacuum.statement, st.Vacuum)
+    assert (vacuum.statement.name, vacuum.statement.dry_run, vacuum.parameters.positional) == (None, True, 1)
+    restore = parse("RESTORE t TO TIMESTAMP AS OF now() - INTERVAL 1 DAY").statement
+    assert isinstance(restore, st.Restore)
+    assert (restore.target, restore.to.kind) == (Name(("t",)), "timestamp")
+    optimize = parse("OPTIMIZE t WHERE a > $1 AND b = 'x'").statement
+    assert isinstance(optimize, st.Optimize)
+    assert optimize.where is not None
+    assert render(optimize.where) == "a > $1 AND b = 'x'"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "CHECKPOINT a b",
+        "OPTIMIZE",
+        "OPTIMIZE t WHERE",
+        "OPTIMIZE t WHERE k IN (SELECT 1)",
+        "VACUUM t RETAIN 5",
+        "VACUUM t RETAIN 5 DAYS",
+        "VACUUM t DRY",
+        "VACUUM t RETAIN (a) HOURS",
+        "RESTORE TABLE t",
+        "RESTORE TABLE t TO 5",
+        "RESTORE TABLE t TO VERSION AS OF k",
+        "DESCRIBE HISTORY t LIMIT",
+    ],
+)
+def test_broken_maintenance_statements(text: str) -> None:
+    with pytest.raises(ProgrammingError):
+        parse(text)

@@ -26,17 +26,17 @@ from lakedbapi.formats.ducklake.delete_reader import DeleteReader
 from lakedbapi.formats.ducklake.feed import table_changes
 from lakedbapi.formats.ducklake.file_rows import FileRows
 from lakedbapi.formats.ducklake.files import foreign_directories
-from lakedbapi.formats.ducklake.history import qualified, read_history
+from lakedbapi.formats.ducklake.history import TableChanges, read_history
 from lakedbapi.formats.ducklake.ids import uuid7
 from lakedbapi.formats.ducklake.inlined import InlinedTable, can_inline
 from lakedbapi.formats.ducklake.maintenance import DuckLakeMaintenance
 from lakedbapi.formats.ducklake.metadata import Tables
 from lakedbapi.formats.ducklake.objects import Objects, load_objects
-from lakedbapi.formats.ducklake.options import FACTS, Options
+from lakedbapi.formats.ducklake.options import Options, checked
 from lakedbapi.formats.ducklake.paths import folder
 from lakedbapi.formats.ducklake.snapshot import DuckLakeSnapshot
 from lakedbapi.formats.ducklake.versions import check_version
-from lakedbapi.model.catalog import AsOf, SchemaInfo, SnapshotInfo, TableInfo
+from lakedbapi.model.catalog import AsOf, OptionInfo, SchemaInfo, SnapshotInfo, TableInfo
 from lakedbapi.model.changes import Changes
 from lakedbapi.model.types import UNASSIGNED
 from lakedbapi.storage.filesystem import Storage
@@ -202,20 +202,23 @@ class DuckLakeCatalog(Catalog):
             infos = read_history(connection, self.backend.tables)
         if table is None:
             return infos
-        schema = self.latest().schemas().get(table.schema_id)
-        touched = {str(table.id), *(() if schema is None else (qualified(schema.name, table.name),))}
-        return [info for info in infos if any(not touched.isdisjoint(names) for names in info.changes.values())]
+        of_table = TableChanges.read(self.backend, table)
+        return [info for info in infos if of_table.are_in(info)]
 
     def option(self, name: str, table: TableInfo | None = None) -> str | None:
         snapshot = self._latest or self.latest()
         schema_id, table_id = (None, None) if table is None else (table.schema_id, table.id)
         return snapshot.options.lookup(name, schema_id, table_id, self._session)
 
+    def options(self) -> Sequence[OptionInfo]:
+        snapshot = self.latest()
+        return snapshot.options.listed(snapshot.schemas(), snapshot.tables())
+
     def set_option(
         self, name: str, value: str | None, schema: SchemaInfo | None = None, table: TableInfo | None = None
     ) -> None:
-        if name in FACTS:
-            raise ProgrammingError(f"{name!r} describes the catalog and is no option that can be set")
+        name = name.casefold()
+        value = checked(name, value)
         metadata = self.backend.tables.metadata
         scope, scope_id = ("table", table.id) if table else ("schema", schema.id) if schema else (None, None)
         with self.backend.write() as connection:
@@ -298,6 +301,10 @@ class DuckLakeCatalog(Catalog):
     def data_roots(self) -> Sequence[str]:
         with self.backend.read() as connection:
             return [self.data_path, *sorted(foreign_directories(connection, self.backend.tables, self.data_path))]
+
+    @property
+    def catalog_type(self) -> str:
+        return "postgres" if self.backend.kind == "postgresql" else self.backend.kind
 
     @property
     def maintenance(self) -> DuckLakeMaintenance:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import uuid
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
@@ -17,8 +17,10 @@ from lakedbapi.formats.ducklake.attempt import Attempt
 from lakedbapi.formats.ducklake.columns import Numbering, flatten
 from lakedbapi.formats.ducklake.ids import uuid7
 from lakedbapi.formats.ducklake.paths import relative_to
+from lakedbapi.formats.ducklake.stats import fits
 from lakedbapi.model.catalog import Constraint, PartitionSpec, SchemaInfo, TableInfo, ViewInfo
 from lakedbapi.model.changes import Changes
+from lakedbapi.model.types import Field
 
 if TYPE_CHECKING:
     from lakedbapi.formats.ducklake.catalog import DuckLakeCatalog
@@ -189,7 +191,7 @@ class Definitions:
             return table, False
         attempt, rows = self._attempt, self._attempt.tables.column
         old = {nested.field.id: nested for nested in flatten(before.schema.fields)} if before else {}
-        numbering = Numbering(frozenset(old), self._greatest_field_id(table.id) if before else 0)
+        numbering = Numbering(self._known_field_ids(table.id, old), self._greatest_field_id(table.id) if before else 0)
         final = replace(table, schema=numbering.schema(table.schema))
         staged = self._changes.rows.get(table.id)
         if numbering.renumbered and staged is not None and staged.files:
@@ -207,6 +209,7 @@ class Definitions:
         if dropped:
             column_tag = attempt.tables.column_tag
             attempt.end(column_tag, column_tag.c.table_id == final.id, column_tag.c.column_id.in_(dropped))
+        self._forget_bounds(final.id, [nested.field for id, nested in changed.items() if id in old])
         for id, nested in changed.items():
             attempt.add(
                 rows,
@@ -217,6 +220,21 @@ class Definitions:
                 **nested.row(),
             )
         return final, bool(changed or dropped)
+
+    def _known_field_ids(self, table_id: int, live: Collection[int]) -> frozenset[int]:
+        """Those of `live` fields, and of fields that the table had before the base: one that returns keeps its id."""
+        rows = self._attempt.tables.column.c
+        had = select(rows.column_id).where(rows.table_id == table_id, rows.end_snapshot <= self._base.id)
+        return frozenset(live) | frozenset(self._attempt.connection.execute(had).scalars())
+
+    def _forget_bounds(self, table_id: int, changed: Sequence[Field]) -> None:
+        """Of columns that get back a type which their greatest or least value does not fit in."""
+        rows = self._attempt.tables.table_column_stats
+        for field in changed:
+            own = (rows.c.table_id == table_id, rows.c.column_id == field.id)
+            found = self._attempt.connection.execute(select(rows.c.min_value, rows.c.max_value).where(*own)).first()
+            if found is not None and not fits(found, field.type):
+                self._attempt.connection.execute(delete(rows).where(*own))
 
     def _greatest_field_id(self, table_id: int) -> int:
         rows = self._attempt.tables.column

@@ -17,7 +17,6 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyroaring import BitMap64
 
 from lakedbapi.deletes.parquet import SNAPSHOT_COLUMN
 from lakedbapi.formats.base import ChangeScan
@@ -80,7 +79,7 @@ class _Feed:
         rows = self._ended_rows()
         for snapshot in sorted(deleted.keys() | rows.keys()):
             kept = {
-                number: _all_but(positions, int(self._counts[number]))
+                number: DeleteVector.of(positions).complement(int(self._counts[number]))
                 for number, positions in deleted.get(snapshot, {}).items()
                 if len(positions)
             }
@@ -190,7 +189,7 @@ class _Feed:
             return np.setdiff1d(rows, left_out.to_numpy(), assume_unique=True)
         if self._begins[number] != snapshot:
             return np.empty(0, np.int64)
-        return _all_but(left_out.to_numpy(), count).to_numpy()
+        return left_out.complement(count).to_numpy()
 
     def _file_rows(self, number: int, positions: Positions) -> FileRows:
         file = self._history.files.slice(number, 1)
@@ -224,13 +223,6 @@ class _Feed:
             for snapshot in pc.unique(ends.filter(pc.fill_null(inside, False))).to_pylist():
                 found[snapshot].append(_filtered(group, pc.and_(inside, pc.equal(ends, snapshot))))
         return found
-
-
-def _all_but(positions: Positions, count: int) -> DeleteVector:
-    everything = BitMap64()
-    if count:
-        everything.add_range(0, count)
-    return DeleteVector(everything) - DeleteVector.of(positions)
 
 
 def _without(groups: Sequence[FileGroup], left_out: Sequence[DeleteVector]) -> Iterator[FileGroup]:

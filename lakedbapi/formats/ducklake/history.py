@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from sqlalchemy import select
 from sqlalchemy.engine import Connection
 
+from lakedbapi.formats.ducklake.backend import Backend
 from lakedbapi.formats.ducklake.changes_made import parse
 from lakedbapi.formats.ducklake.metadata import Tables
-from lakedbapi.model.catalog import SnapshotInfo
+from lakedbapi.model.catalog import SnapshotInfo, TableInfo
 
 _KINDS = {
     "created_schema": "schemas_created",
@@ -56,14 +58,33 @@ def read_history(connection: Connection, tables: Tables) -> Sequence[SnapshotInf
     ]
 
 
+@dataclass(frozen=True)
+class TableChanges:
+    """Tells which snapshots changed a table: these name it by its id, except for one that gave it a name (`named`)."""
+
+    table_id: int
+    named: frozenset[int]
+
+    @classmethod
+    def read(cls, backend: Backend, table: TableInfo) -> TableChanges:
+        rows = backend.tables.table.c
+        with backend.read() as connection:
+            begins = connection.execute(select(rows.begin_snapshot).where(rows.table_id == table.id)).scalars()
+            return cls(table.id, frozenset(begins))
+
+    def are_in(self, info: SnapshotInfo) -> bool:
+        return info.id in self.named or any(str(self.table_id) in names for names in info.changes.values())
+
+    def are_all_of(self, info: SnapshotInfo) -> bool:
+        """Whether the snapshot changed nothing else."""
+        others = {kind: [name for name in names if name != str(self.table_id)] for kind, names in info.changes.items()}
+        created = others.pop(_KINDS["created_table"], [])
+        return self.are_in(info) and len(created) == (info.id in self.named) and not any(others.values())
+
+
 def changes_by_kind(text: str | None) -> Mapping[str, tuple[str, ...]]:
     """What a snapshot touched: ids, or names such as `main.t`, quoted where they need it."""
     return {_KINDS.get(word, word): tuple(_spell(entry) for entry in entries) for word, entries in parse(text).items()}
-
-
-def qualified(*names: str) -> str:
-    """The name as changes spell it."""
-    return ".".join(name if _PLAIN_NAME.fullmatch(name) else f'"{name}"' for name in names)
 
 
 def _spell(entry: str) -> str:

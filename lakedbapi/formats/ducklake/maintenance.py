@@ -15,6 +15,7 @@ from lakedbapi.formats.ducklake.erasure import DuckLakeErasure
 from lakedbapi.formats.ducklake.expiry import expire
 from lakedbapi.formats.ducklake.flush import Flush, inlined_deletes, stored_rows
 from lakedbapi.formats.ducklake.snapshot import DuckLakeSnapshot
+from lakedbapi.formats.ducklake.vacuum import vacuum
 from lakedbapi.formats.maintenance import Compacted, CompactionGroup, Expired, Flushed, Maintenance, StoredRows
 from lakedbapi.model.catalog import TableInfo
 
@@ -52,6 +53,14 @@ class DuckLakeMaintenance(Maintenance):
 
     def remove_orphans(self, older_than: datetime | None, *, below: str = "", dry_run: bool = False) -> Sequence[str]:
         return remove_orphans(self._catalog, older_than, below=below, dry_run=dry_run)
+
+    def vacuum(
+        self, table: TableInfo | None, cutoff: datetime, unknown: datetime, *, dry_run: bool = False
+    ) -> Sequence[str]:
+        return vacuum(self._catalog, table, cutoff, unknown, dry_run=dry_run)
+
+    def retention(self, table: TableInfo | None) -> str:
+        return self._catalog.option("expire_older_than") or super().retention(table)
 
     @property
     def erasure(self) -> DuckLakeErasure:

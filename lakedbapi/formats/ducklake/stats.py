@@ -128,6 +128,12 @@ def _is_float(type: Type) -> bool:
     return isinstance(type, Scalar) and type.name in ("float32", "float64")
 
 
+def fits(bounds: Iterable[str | None], type: Type) -> bool:
+    """Whether texts of bounds are values of the type."""
+    texts = [bound for bound in bounds if bound is not None]
+    return not _is_tracked(type) or parse_text(texts, type).null_count == 0
+
+
 def row_stats(rows: pa.Table, schema: Schema) -> dict[int, FileStats]:
     """The statistics of rows in memory by leaf field id; `rows` has the columns of `schema` in order."""
     found: dict[int, FileStats] = {}

@@ -1,0 +1,120 @@
+"""CHECKPOINT, OPTIMIZE and VACUUM."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta, timezone
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from sqlglot import exp
+
+from lakedbapi.context import Context
+from lakedbapi.engine.base import Result, TableResult
+from lakedbapi.errors import ProgrammingError
+from lakedbapi.maintenance import retention
+from lakedbapi.maintenance.compaction import Chooser, Done, Mask, MergeLimits, anything, merge, rewrite
+from lakedbapi.maintenance.flush import flush
+from lakedbapi.maintenance.results import SUCCESS, paths
+from lakedbapi.maintenance.scope import Subject, check_alone, maintenance_of, settle, tables
+from lakedbapi.model.catalog import TableInfo
+from lakedbapi.query import constant, prune, resolve_catalog, resolve_table
+from lakedbapi.sql.statements import Checkpoint, Name, Optimize, Vacuum
+
+_DELETED_FRACTION = 0.05
+"""Of a file's rows: from there on OPTIMIZE writes it anew."""
+_DELETE_FILES = 5
+"""Of one data file: from there on OPTIMIZE writes it anew, since every read has to open them all."""
+
+
+def checkpoint(context: Context, statement: Checkpoint) -> Result:
+    """All maintenance of a catalog by its options, in DuckLake's order: what comes first makes work for the next."""
+    check_alone(context, "CHECKPOINT")
+    alias = context.search_path[0] if statement.catalog is None else statement.catalog
+    alias = resolve_catalog(context, alias)
+    maintenance = maintenance_of(context, alias, "CHECKPOINT")
+    catalog = context.transaction.catalogs[alias]
+    ids = tables(context, alias, None)
+    for id in ids:
+        settle(context, alias, id, flush)
+    retention.expire(context, catalog, maintenance, None, None, dry_run=False)
+    for id in ids:
+        settle(context, alias, id, lambda table: merge(table, MergeLimits()))
+    for id in ids:
+        settle(context, alias, id, rewrite)
+    cutoff = retention.option_cutoff(context, catalog, retention.DELETE_OPTION)
+    maintenance.cleanup(cutoff)
+    maintenance.remove_orphans(cutoff)
+    return SUCCESS
+
+
+def optimize(context: Context, statement: Optimize) -> Result:
+    """Files of which rows were deleted are written anew, then small ones together; one row tells what that did."""
+    check_alone(context, "OPTIMIZE")
+    alias, _, schema, table = resolve_table(context, statement.name)
+    maintenance_of(context, alias, "OPTIMIZE")
+    chosen = anything if statement.where is None else _that_may_match(table, statement.name, statement.where)
+
+    def worn(subject: Subject, files: pa.Table) -> Mask:
+        return chosen(subject, files) & _worn(subject, files)
+
+    work = (lambda subject: rewrite(subject, 0, worn), lambda subject: merge(subject, MergeLimits(), chosen))
+    done = [part for part in (settle(context, alias, table.id, step) for step in work) if part is not None]
+    return _optimized(schema.name, table.name, done)
+
+
+def _that_may_match(table: TableInfo, name: Name, where: exp.Expression) -> Chooser:
+    """The files that partition values and statistics do not prove to be without rows that match."""
+    for column in where.find_all(exp.Column):
+        if table.schema.get(column.name) is None:
+            raise ProgrammingError(f"OPTIMIZE {name}: table {table.name} has no column {column.name}")
+
+    def choose(subject: Subject, files: pa.Table) -> Mask:
+        return prune(subject.context, subject.view.contents(subject.table), where, subject.table.name).keep
+
+    return choose
+
+
+def _worn(subject: Subject, files: pa.Table) -> Mask:
+    """Files that are slow to read, by the counts in the catalog."""
+    deleted, records = (files.column(name).to_numpy() for name in ("deleted_count", "record_count"))
+    owners = pc.value_counts(subject.base.delete_files(subject.table).column("data_file").combine_chunks())
+    often = owners.field("values").filter(pc.greater_equal(owners.field("counts"), _DELETE_FILES))
+    many: Mask = pc.is_in(files.column("path"), often).to_numpy()
+    worn: Mask = (deleted >= _DELETED_FRACTION * records) | many
+    return worn
+
+
+def _optimized(schema: str, table: str, done: Sequence[Done]) -> Result:
+    counts = ("files_added", "files_removed", "bytes_added", "bytes_removed", "deletes_removed")
+    columns = {"schema_name": pa.array([schema]), "table_name": pa.array([table])}
+    columns |= {name: pa.array([sum(getattr(part, name) for part in done)], pa.int64()) for name in counts}
+    return TableResult(pa.table(columns), ["VARCHAR"] * 2 + ["BIGINT"] * len(counts))
+
+
+def vacuum(context: Context, statement: Vacuum) -> Result:
+    """Files that only versions older than the retention needed are removed; the result has their paths."""
+    check_alone(context, "VACUUM")
+    if statement.name is None:
+        alias, table = resolve_catalog(context, context.search_path[0]), None
+    else:
+        alias, _, _, table = resolve_table(context, statement.name)
+    maintenance = maintenance_of(context, alias, "VACUUM")
+    cutoff = _cutoff(context, statement, maintenance.retention(table))
+    # A short retention is about versions; writers at work need their time all the same.
+    grace = retention.option_cutoff(context, context.transaction.catalogs[alias], retention.DELETE_OPTION)
+    return paths(maintenance.vacuum(table, cutoff, min(cutoff, grace or cutoff), dry_run=statement.dry_run))
+
+
+def _cutoff(context: Context, statement: Vacuum, usual: str) -> datetime:
+    if statement.hours is None:
+        return retention.ago(context, usual, "the retention of VACUUM")
+    hours: Any = constant(context, statement.hours)
+    try:
+        age = timedelta(hours=float(hours))
+    except (TypeError, ValueError, OverflowError):
+        age = timedelta(-1)
+    if age < timedelta(0):
+        raise ProgrammingError(f"VACUUM RETAIN {hours} HOURS: give a number of hours, 0 or more")
+    return datetime.now(timezone.utc) - age

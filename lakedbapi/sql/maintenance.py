@@ -1,0 +1,83 @@
+"""Statements that look after tables: CHECKPOINT, OPTIMIZE, VACUUM, RESTORE, DESCRIBE HISTORY."""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+from lakedbapi.sql.expressions import expression, has_columns
+from lakedbapi.sql.reader import Reader
+from lakedbapi.sql.references import travel_point
+from lakedbapi.sql.statements import Checkpoint, DescribeHistory, Name, Optimize, Restore, Travel, Vacuum
+from lakedbapi.sql.tokens import NUMBER, PARAMETER
+
+
+def read_checkpoint(reader: Reader) -> Checkpoint:
+    """`CHECKPOINT [catalog]`."""
+    reader.expect("checkpoint")
+    checkpoint = Checkpoint(None if reader.done else reader.identifier("the name of a catalog"))
+    reader.expect_end()
+    return checkpoint
+
+
+def read_optimize(reader: Reader) -> Optimize:
+    """`OPTIMIZE [TABLE] t [WHERE condition]`."""
+    reader.expect("optimize")
+    name = _table(reader)
+    where = None
+    if reader.accept("where"):
+        start = reader.peek()
+        where = expression(reader.remaining())
+        if isinstance(where, exp.Var) or where.find(exp.Query) is not None:
+            raise reader.error("the condition of OPTIMIZE compares columns of the table with constants", start)
+    reader.expect_end()
+    return Optimize(name, where)
+
+
+def read_vacuum(reader: Reader) -> Vacuum:
+    """`VACUUM [[TABLE] t] [RETAIN n HOURS] [DRY RUN]`."""
+    reader.expect("vacuum")
+    name = None if reader.done or _at_retain(reader) or reader.at("dry", "run") else _table(reader)
+    hours = None
+    if _at_retain(reader):
+        reader.next()
+        hours = _constant(reader, reader.until(("hours",), ("hour",)), "a number of hours")
+        if not (reader.accept("hours") or reader.accept("hour")):
+            raise reader.error("expected HOURS")
+    dry_run = reader.accept("dry", "run")
+    reader.expect_end()
+    return Vacuum(name, hours, dry_run)
+
+
+def read_restore(reader: Reader) -> Restore:
+    """`RESTORE [TABLE] t TO VERSION | TIMESTAMP AS OF point`."""
+    reader.expect("restore")
+    name = _table(reader)
+    reader.expect("to")
+    kind, point = travel_point(reader)
+    reader.expect_end()
+    return Restore(Travel(name, kind, point))
+
+
+def read_history(reader: Reader) -> DescribeHistory:
+    """`[TABLE] t [LIMIT n]`, behind DESCRIBE HISTORY."""
+    name = _table(reader)
+    limit = _constant(reader, reader.remaining(), "a number of versions") if reader.accept("limit") else None
+    reader.expect_end()
+    return DescribeHistory(name, limit)
+
+
+def _table(reader: Reader) -> Name:
+    reader.accept("table")
+    return reader.name("the name of a table")
+
+
+def _at_retain(reader: Reader) -> bool:
+    """RETAIN is a name as well where no amount follows."""
+    return reader.at("retain") and (reader.peek(1).kind in (NUMBER, PARAMETER) or reader.peek(1).key in ("(", "-"))
+
+
+def _constant(reader: Reader, value: Reader, what: str) -> exp.Expression:
+    start = value.peek() if not value.done else reader.peek()
+    if value.done or has_columns(found := expression(value)):
+        raise reader.error(f"expected {what}", start)
+    return found

@@ -1,0 +1,521 @@
+"""CHECKPOINT, OPTIMIZE, VACUUM, RESTORE, DESCRIBE HISTORY, and procedures in SELECT."""
+
+from __future__ import annotations
+
+import os
+import random
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import lakedbapi
+from tests.dml.conftest import Lake
+from tests.maintenance.histories import changes, newest, rows, statements
+
+DAY = 86_400
+
+
+def parquet(data: Path) -> set[str]:
+    return {path.name for path in data.rglob("*.parquet")}
+
+
+def live(lake: Lake, table: str = "t") -> set[str]:
+    """Names of the files that the table consists of now."""
+    paths = [path for (path,) in lake(f"SELECT path FROM files('{table}')")]
+    paths += [path for (path,) in lake(f"SELECT path FROM delete_files('{table}')")]
+    return {Path(path).name for path in paths}
+
+
+def versions(lake: Lake) -> list[int]:
+    return [id for (id,) in lake("SELECT snapshot_id FROM snapshots() ORDER BY 1")]
+
+
+@pytest.fixture
+def t(lake: Lake) -> Lake:
+    """With `t(k, g)` in three files of 100 rows, by `g` of 0, 1 and 2: 50 rows of the first and one of the second are
+    deleted."""
+    lake("CALL lake.set_option('data_inlining_row_limit', 0)")
+    lake("CREATE TABLE t (k INTEGER, g INTEGER)")
+    for g in range(3):
+        lake(f"INSERT INTO t SELECT i, {g} FROM range({g * 100}, {g * 100 + 100}) r(i)")
+    lake("DELETE FROM t WHERE k < 50 OR k = 150")
+    return lake
+
+
+# OPTIMIZE
+
+
+def test_optimize_rewrites_worn_files_and_merges_small_ones(t: Lake) -> None:
+    before = rows(t, newest(t))
+    ((schema, table, added, removed, bytes_added, bytes_removed, deletes),) = t("OPTIMIZE t")
+    # The first file is rewritten and merged with the third; the second has lost too few rows.
+    assert (schema, table, added, removed, deletes) == ("main", "t", 2, 3, 50)
+    assert bytes_added > 0 < bytes_removed
+    assert t("SELECT record_count, deleted_count FROM files('t') ORDER BY 1") == [(100, 1), (150, 0)]
+    assert rows(t, max(before)) == before
+    assert t("SELECT count(*), sum(k) FROM t") == [(249, sum(range(50, 300)) - 150)]
+
+
+def test_optimize_merges_small_files_in_all_versions(lake: Lake) -> None:
+    lake("CALL lake.set_option('data_inlining_row_limit', 0)")
+    lake("CREATE TABLE t (k INTEGER)")
+    for start in (0, 10, 20):
+        lake(f"INSERT INTO t SELECT i FROM range({start}, {start + 10}) r(i)")
+    before = rows(lake, newest(lake))
+    assert lake("OPTIMIZE TABLE main.t")[0][:4] == ("main", "t", 1, 3)
+    assert rows(lake, max(before)) == before
+    assert lake("OPTIMIZE t")[0][2:] == (0, 0, 0, 0, 0)
+
+
+def test_optimize_where_touches_only_files_that_may_match(t: Lake) -> None:
+    assert t("OPTIMIZE t WHERE g = 2")[0][2:4] == (0, 0)
+    assert t("OPTIMIZE t WHERE g = ? AND k > 0", 0)[0][2:4] == (1, 1)
+
+
+def test_optimize_by_partition(lake: Lake) -> None:
+    lake("CALL lake.set_option('data_inlining_row_limit', 0)")
+    lake("CREATE TABLE t (k INTEGER, g VARCHAR) PARTITIONED BY (g)")
+    for start in (0, 10):
+        lake(f"INSERT INTO t SELECT i, 'g' || (i % 2) FROM range({start}, {start + 10}) r(i)")
+    assert lake("OPTIMIZE t WHERE g = 'g1'")[0][2:4] == (1, 2)
+    assert lake("OPTIMIZE t")[0][2:4] == (1, 2)
+
+
+@pytest.mark.parametrize(
+    ("sql", "message"),
+    [
+        ("OPTIMIZE t WHERE nosuch = 1", "has no column nosuch"),
+        ("OPTIMIZE t WHERE k IN (SELECT 1)", "compares columns of the table with constants"),
+        ("OPTIMIZE nosuch", "table nosuch does not exist"),
+    ],
+)
+def test_optimize_refuses(t: Lake, sql: str, message: str) -> None:
+    with pytest.raises(lakedbapi.ProgrammingError, match=message):
+        t(sql)
+
+
+# CHECKPOINT
+
+
+def test_checkpoint_does_all_maintenance_by_options(t: Lake, data: Path) -> None:
+    t("CALL lake.set_option('data_inlining_row_limit', 10)")
+    t("INSERT INTO t VALUES (1000, 9)")
+    t("DELETE FROM t WHERE k BETWEEN 100 AND 198")
+    t("CALL lake.set_option('expire_older_than', '0 seconds')")
+    t("CALL lake.set_option('delete_older_than', '0 seconds')")
+    orphan = data / "main" / "t" / "ducklake-orphan.parquet"
+    orphan.write_bytes(b"")
+    os.utime(orphan, (time.time() - DAY,) * 2)
+    seen = t.rows()
+    assert t("CHECKPOINT lake") == []
+    assert t.cursor.description is not None
+    assert t.cursor.description[0][:2] == ("Success", "BOOLEAN")
+    # A flush comes first, a rewrite after the expiry: its snapshot is kept beside the newest before.
+    assert t.rows() == seen
+    assert t("SELECT count(*) FROM files('t') WHERE deleted_count > 0.95 * record_count") == [(0,)]
+    assert len(versions(t)) <= 3
+    assert not orphan.exists()
+    t("CHECKPOINT")
+    t("CHECKPOINT")
+    assert t.rows() == seen
+    assert live(t) <= parquet(data)
+
+
+def test_checkpoint_leaves_tables_without_auto_compact(t: Lake) -> None:
+    t("CALL lake.set_option('auto_compact', false, table_name => 't')")
+    t("CALL lake.set_option('rewrite_delete_threshold', 0.1)")
+    before = live(t)
+    t("CHECKPOINT")
+    assert live(t) == before
+    t("CALL lake.set_option('auto_compact', true, table_name => 't')")
+    t("CHECKPOINT")
+    assert live(t) != before
+
+
+# VACUUM
+
+
+def test_vacuum_removes_what_only_versions_before_the_retention_need(t: Lake, data: Path) -> None:
+    t("OPTIMIZE t")
+    seen, needed = t.rows(), live(t)
+    would_go = {Path(path).name for (path,) in t("VACUUM RETAIN 0 HOURS DRY RUN")}
+    assert would_go == parquet(data) - needed != set()
+    assert would_go <= parquet(data)
+    assert {Path(path).name for (path,) in t("VACUUM RETAIN 0 HOURS")} == would_go
+    assert parquet(data) == needed
+    assert t.rows() == seen
+    assert len(versions(t)) == 1
+    assert t("VACUUM RETAIN 0 HOURS") == []
+
+
+def test_vacuum_keeps_everything_within_the_retention(t: Lake, data: Path) -> None:
+    before, files = rows(t, newest(t)), parquet(data)
+    assert t("VACUUM") == []
+    assert t("VACUUM t RETAIN ? HOURS", 1) == []
+    assert rows(t, max(before)) == before
+    assert parquet(data) == files
+
+
+def test_vacuum_keeps_the_version_that_was_current_at_the_cutoff(t: Lake) -> None:
+    last = newest(t)
+    time.sleep(0.2)
+    t("INSERT INTO t VALUES (1000, 0)")
+    seconds = 0.1
+    t(f"VACUUM RETAIN {seconds / 3600:.9f} HOURS")
+    assert versions(t) == [last, last + 1]
+
+
+def test_vacuum_of_one_table_keeps_all_versions_of_the_others(t: Lake, data: Path) -> None:
+    t("CREATE TABLE u (k INTEGER)")
+    t("INSERT INTO u SELECT * FROM range(20)")
+    t("UPDATE t SET g = 7")
+    t("UPDATE t SET g = 8")
+    t("DELETE FROM u WHERE k < 5")
+    t("BEGIN")
+    t("DELETE FROM u WHERE k < 7")
+    t("DELETE FROM t WHERE k < 70")
+    t("COMMIT")
+    t("DELETE FROM t")
+    u = {v: t(f"SELECT * FROM u AT (VERSION => {v}) ORDER BY 1") for v in versions(t)[6:]}
+    removed = {Path(path).name for (path,) in t("VACUUM t RETAIN 0 HOURS")}
+    assert removed
+    assert all("/t/" in path for path in map(str, data.rglob("*")) if Path(path).name in removed)
+    kept = versions(t)
+    assert {v: u[v] for v in u if v in kept} == {
+        v: t(f"SELECT * FROM u AT (VERSION => {v}) ORDER BY 1") for v in u if v in kept
+    }
+    changed_u = [id for id, names in t("SELECT snapshot_id, changes::VARCHAR FROM history('u')") if names]
+    assert set(changed_u) <= set(kept)
+    for v in kept:
+        t(f"SELECT count(*), sum(k) FROM t AT (VERSION => {v})") if v > 0 else None
+
+
+def test_vacuum_leaves_files_that_may_be_of_a_transaction_under_way(t: Lake, data: Path) -> None:
+    fresh, old = (data / "main" / "t" / f"ducklake-{name}.parquet" for name in ("fresh", "old"))
+    for path in (fresh, old):
+        path.write_bytes(b"")
+    os.utime(old, (time.time() - 3 * DAY,) * 2)
+    t("VACUUM t RETAIN 0 HOURS")
+    assert fresh.exists()
+    assert not old.exists()
+
+
+def test_vacuum_uses_the_lakes_retention(t: Lake) -> None:
+    t("CALL lake.set_option('expire_older_than', '0 seconds')")
+    t("VACUUM")
+    assert len(versions(t)) == 1
+
+
+@pytest.mark.parametrize("hours", ["-1", "NULL", "'x'", "1e300"])
+def test_vacuum_refuses_other_retentions(t: Lake, hours: str) -> None:
+    with pytest.raises(lakedbapi.ProgrammingError, match="number of hours"):
+        t(f"VACUUM RETAIN ({hours}) HOURS")
+
+
+# RESTORE
+
+
+def at(lake: Lake, version: int | None = None) -> list[Any]:
+    """Columns and rows, with their ids."""
+    point = "" if version is None else f" FOR VERSION AS OF {version}"
+    found = lake(f"SELECT rowid, * FROM t{point}")
+    assert lake.cursor.description is not None
+    return [[column[:2] for column in lake.cursor.description], sorted(found, key=repr)]
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("maintained", [False, True], ids=["plain", "maintained"])
+def test_restore_brings_rows_ids_and_columns_back(lake: Lake, seed: int, maintained: bool) -> None:
+    choice = random.Random(seed)
+    if choice.random() < 0.5:
+        lake("CALL lake.set_option('data_inlining_row_limit', 0)")
+    for statement in statements(seed, 10):
+        lake(statement)
+    if maintained:
+        lake("CHECKPOINT")
+        lake("OPTIMIZE t")
+    lake("CREATE TABLE u AS SELECT 1 AS i")
+    last = newest(lake)
+    feed = changes(lake, 1, last)
+    for version in choice.sample(range(1, last + 1), 2):
+        before, expected = at(lake), at(lake, version)
+        count = lake(f"RESTORE TABLE t TO VERSION AS OF {version}")
+        inserted, deleted = lake.cursor.rows_inserted, lake.cursor.rows_deleted
+        assert at(lake) == expected
+        assert at(lake, version) == expected
+        assert count == inserted + deleted
+        assert len(before[1]) + inserted - deleted == len(expected[1])
+        lake("INSERT INTO t (k, g) VALUES (-1, 'new'), (-2, 'new')")
+        assert len(at(lake)[1]) == len(expected[1]) + 2
+        assert lake("SELECT count(DISTINCT rowid) = count(*) FROM t") == [(True,)]
+    assert changes(lake, 1, last) == feed
+    assert lake("SELECT * FROM u") == [(1,)]
+
+
+def test_restore_to_a_time(t: Lake) -> None:
+    expected = at(t, newest(t))
+    ((now,),) = t("SELECT max(snapshot_time) FROM snapshots()")
+    t("DELETE FROM t")
+    t("RESTORE t TO TIMESTAMP AS OF ?", now)
+    assert at(t) == expected
+
+
+def test_restore_to_what_is_makes_no_snapshot(t: Lake) -> None:
+    last = newest(t)
+    assert t(f"RESTORE TABLE t TO VERSION AS OF {last}") == 0
+    assert newest(t) == last
+
+
+def test_restore_reads_back_many_rows_as_files(lake: Lake) -> None:
+    lake("CREATE TABLE t AS SELECT i AS k FROM range(300_000) r(i)")
+    version = newest(lake)
+    lake("UPDATE t SET k = k + 1 WHERE k % 2 = 0")
+    assert lake(f"RESTORE TABLE t TO VERSION AS OF {version}") == 300_000
+    assert lake("SELECT count(*), sum(k), sum(rowid), count(DISTINCT rowid) FROM t") == [
+        (300_000, *(sum(range(300_000)),) * 2, 300_000)
+    ]
+
+
+def test_restore_leaves_files_alone_that_did_not_change(t: Lake) -> None:
+    version, before = newest(t), live(t)
+    t("INSERT INTO t SELECT i, 5 FROM range(1000, 1100) r(i)")
+    t(f"RESTORE TABLE t TO VERSION AS OF {version}")
+    assert live(t) == before
+
+
+def test_restore_in_a_transaction_can_be_undone(t: Lake) -> None:
+    now, version = at(t), newest(t)
+    t("BEGIN")
+    t("DELETE FROM t WHERE k < 120")
+    t("ALTER TABLE t ADD COLUMN extra INTEGER DEFAULT 3")
+    t("INSERT INTO t VALUES (5000, 1, 1)")
+    t("SAVEPOINT s")
+    changed = at(t)
+    t(f"RESTORE TABLE t TO VERSION AS OF {version - 1}")
+    assert at(t) == at(t, version - 1)
+    t("ROLLBACK TO s")
+    assert at(t) == changed
+    t(f"RESTORE TABLE t TO VERSION AS OF {version}")
+    assert at(t) == now
+    t("INSERT INTO t VALUES (6000, 1)")
+    t("COMMIT")
+    assert t("SELECT count(*) FROM t") == [(len(now[1]) + 1,)]
+    t("BEGIN")
+    t("RESTORE TABLE t TO VERSION AS OF 2")
+    t("ROLLBACK")
+    assert t("SELECT count(*) FROM t") == [(len(now[1]) + 1,)]
+
+
+def test_restore_narrows_a_widened_column(lake: Lake) -> None:
+    lake("CREATE TABLE t (k SMALLINT)")
+    lake("INSERT INTO t SELECT i FROM range(50) r(i)")
+    version = newest(lake)
+    lake("ALTER TABLE t ALTER COLUMN k TYPE BIGINT")
+    lake("INSERT INTO t VALUES (5000000000)")
+    lake(f"RESTORE TABLE t TO VERSION AS OF {version}")
+    assert lake("SELECT typeof(k), count(*), max(k) FROM t GROUP BY 1") == [("SMALLINT", 50, 49)]
+    lake("INSERT INTO t VALUES (77)")
+    assert lake("SELECT max(k) FROM t") == [(77,)]
+
+
+def test_restore_brings_keys_partitioning_and_sorting_back(lake: Lake) -> None:
+    lake("CREATE TABLE t (k INTEGER PRIMARY KEY, g VARCHAR) PARTITIONED BY (g) SORTED BY (k DESC)")
+    lake("INSERT INTO t SELECT i, 'g' || i % 2 FROM range(50) r(i)")
+    version = newest(lake)
+    structure = lake.connection.catalog_view().table("main", "t")
+    lake("ALTER TABLE t RESET PARTITIONED BY")
+    lake("ALTER TABLE t RESET SORTED BY")
+    lake("ALTER TABLE t DROP COLUMN g")
+    lake("UPDATE t SET k = k + 100")
+    lake("COMMENT ON TABLE t IS 'stays'")
+    lake(f"RESTORE TABLE t TO VERSION AS OF {version}")
+    now = lake.connection.catalog_view().table("main", "t")
+    assert structure is not None
+    assert now is not None
+    assert structure.partitioning is not None
+    assert now.partitioning is not None
+    assert now.partitioning.fields == structure.partitioning.fields
+    assert (now.sorting, now.constraints, now.schema) == (structure.sorting, structure.constraints, structure.schema)
+    assert now.comment == "stays"
+    assert lake("SELECT count(*), min(k) FROM t WHERE g = 'g1'") == [(25, 1)]
+
+
+@pytest.mark.parametrize(
+    ("sql", "message"),
+    [
+        ("RESTORE TABLE t TO VERSION AS OF 999", "No snapshot found at version 999"),
+        ("RESTORE TABLE t TO VERSION AS OF 0", "does not have this table"),
+        ("RESTORE TABLE t TO TIMESTAMP AS OF '1999-01-01'", "No snapshot found"),
+        ("RESTORE TABLE nosuch TO VERSION AS OF 1", "table nosuch does not exist"),
+        ("RESTORE TABLE t TO 3", "expected VERSION AS OF or TIMESTAMP AS OF"),
+    ],
+)
+def test_restore_refuses(t: Lake, sql: str, message: str) -> None:
+    with pytest.raises(lakedbapi.ProgrammingError, match=message):
+        t(sql)
+
+
+def test_restore_of_a_table_made_anew_says_so(t: Lake) -> None:
+    version = newest(t)
+    t("CREATE OR REPLACE TABLE t (other INTEGER)")
+    with pytest.raises(lakedbapi.ProgrammingError, match="perhaps another of its name"):
+        t(f"RESTORE TABLE t TO VERSION AS OF {version}")
+
+
+# DESCRIBE HISTORY
+
+
+def test_history_is_of_the_table_alone_the_newest_first(t: Lake) -> None:
+    t("CREATE TABLE u AS SELECT 1 AS i")
+    t('ALTER TABLE t RENAME TO "we ird"')
+    history = t('DESCRIBE HISTORY "we ird"')
+    assert t.cursor.description is not None
+    assert [column[0] for column in t.cursor.description] == [
+        *("snapshot_id", "snapshot_time", "schema_version", "changes", "author", "commit_message", "commit_extra_info"),
+        *("operation", "operation_parameters", "operation_metrics"),
+    ]
+    ids = [row[0] for row in history]
+    assert ids == sorted(ids, reverse=True)
+    assert len(ids) == 6
+    assert t('DESC HISTORY main."we ird" LIMIT 2') == history[:2]
+    assert t("DESCRIBE HISTORY TABLE u LIMIT ?", 9)[0][3] == {
+        "tables_created": ["main.u"],
+        "tables_inserted_into": ["2"],
+    }
+    assert sorted(ids) == [id for (id,) in t("SELECT snapshot_id FROM history('we ird') ORDER BY 1")]
+
+
+def test_a_table_can_be_called_history(lake: Lake) -> None:
+    lake("CREATE TABLE history (i INTEGER)")
+    assert lake("DESCRIBE history")[0][:2] == ("i", "INTEGER")
+
+
+# Where they may run
+
+
+WRITING = (
+    "CHECKPOINT",
+    "OPTIMIZE t",
+    "VACUUM",
+    "VACUUM t RETAIN 0 HOURS DRY RUN",
+    "RESTORE TABLE t TO VERSION AS OF 2",
+    "CALL lake.set_option('auto_compact', true)",
+    "SELECT * FROM ducklake_expire_snapshots('lake')",
+)
+
+
+@pytest.mark.parametrize("sql", WRITING)
+def test_read_only_connections_refuse(t: Lake, tmp_path: Path, sql: str) -> None:
+    for options in ({"read_only": True}, {"as_of": 3}):
+        with lakedbapi.connect(tmp_path / "lake", autocommit=True, **options) as connection:
+            assert connection.execute("DESCRIBE HISTORY t LIMIT 1").fetchall()
+            with pytest.raises(lakedbapi.ProgrammingError, match=r"only reads|read-only|past snapshot"):
+                connection.execute(sql)
+
+
+@pytest.mark.parametrize("sql", ["CHECKPOINT", "OPTIMIZE t", "VACUUM", "SELECT * FROM lake.merge_adjacent_files()"])
+def test_maintenance_is_refused_in_a_transaction_with_changes(t: Lake, sql: str) -> None:
+    t("BEGIN")
+    t("DELETE FROM t WHERE k = 60")
+    with pytest.raises(lakedbapi.ProgrammingError, match="commits by itself"):
+        t(sql)
+    t("COMMIT")
+    assert t("SELECT count(*) FROM t") == [(248,)]
+
+
+# Procedures in SELECT
+
+
+def test_a_select_can_call_a_procedure(t: Lake) -> None:
+    assert t(
+        "SELECT table_name, files_processed FROM ducklake_rewrite_data_files('lake', 't', delete_threshold => 0.4)"
+    ) == [("t", 1)]
+    assert t("FROM lake.merge_adjacent_files()") == [("main", "t", 2, 1)]
+    expired = t(
+        "SELECT max(snapshot_id) FROM ducklake_expire_snapshots('lake', versions => [2, 3]) e WHERE snapshot_id > ?", 2
+    )
+    assert expired == [(3,)]
+    assert {2, 3}.isdisjoint(versions(t))
+    assert t("SELECT * FROM lake.set_option('parquet_compression', 'zstd')") == []
+    assert t("SELECT count(*) > 0 FROM ducklake_cleanup_old_files('lake', cleanup_all => true)") == [(True,)]
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT * FROM ducklake_expire_snapshots('lake', older_than => now()), t",
+        "SELECT (SELECT count(*) FROM ducklake_expire_snapshots('lake', older_than => now()))",
+        "SELECT * FROM (SELECT * FROM ducklake_expire_snapshots('lake', older_than => now()))",
+        "WITH e AS (FROM ducklake_expire_snapshots('lake', older_than => now())) SELECT * FROM e",
+        "FROM ducklake_expire_snapshots('lake', older_than => now()) UNION ALL FROM ducklake_expire_snapshots('lake')",
+        "SELECT * FROM ducklake_expire_snapshots('lake', older_than => now()), unnest([1, 2])",
+        "CREATE TABLE e AS FROM ducklake_expire_snapshots('lake', older_than => now())",
+        "INSERT INTO t SELECT snapshot_id, 1 FROM ducklake_expire_snapshots('lake', older_than => now())",
+        "DELETE FROM t WHERE k IN (SELECT snapshot_id FROM ducklake_expire_snapshots('lake', older_than => now()))",
+        "EXPLAIN SELECT * FROM ducklake_expire_snapshots('lake', older_than => now())",
+        "DESCRIBE SELECT * FROM ducklake_expire_snapshots('lake', older_than => now())",
+    ],
+)
+def test_a_bigger_query_cannot(t: Lake, sql: str) -> None:
+    before = versions(t)
+    with pytest.raises(lakedbapi.ProgrammingError, match="changes the lake"):
+        t(sql)
+    assert versions(t) == before
+
+
+# Options
+
+
+def test_options_are_listed_with_their_scope(t: Lake) -> None:
+    t("CREATE SCHEMA s")
+    t("CREATE TABLE s.u (i INTEGER)")
+    t("CALL lake.set_option('target_file_size', '10MB')")
+    t("CALL ducklake_set_option('lake', 'target_file_size', '5 MiB', schema => 's')")
+    t("CALL lake.set_option('target_file_size', 1000, table_name => 'u', schema => 's')")
+    t("CALL lake.set_option('auto_compact', 'off', table_name => 't')")
+    listed = t(
+        "SELECT option_name, value, scope, scope_entry FROM lake.options() "
+        "WHERE scope_entry IS NOT NULL OR option_name LIKE 'target%'"
+    )
+    assert listed == [
+        ("auto_compact", "false", "TABLE", "main.t"),
+        ("target_file_size", "10000000", "GLOBAL", None),
+        ("target_file_size", "5242880", "SCHEMA", "s"),
+        ("target_file_size", "1000", "TABLE", "s.u"),
+    ]
+    t("CALL lake.set_option('target_file_size', NULL, schema => 's')")
+    assert t("SELECT scope FROM ducklake_options('lake') WHERE option_name = 'target_file_size'") == [
+        ("GLOBAL",),
+        ("TABLE",),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("option", "value"),
+    [
+        ("target_file_size", "big"), ("parquet_compression", "zip"), ("parquet_version", "3"),
+        ("auto_compact", "maybe"),
+        ("rewrite_delete_threshold", "2"), ("expire_older_than", "soon"), ("data_inlining_row_limit", "-1"),
+        ("parquet_row_group_size", "0"), ("nonsense", "1"), ("version", "2"),
+    ],
+)  # fmt: skip
+def test_wrong_options_are_refused_before_they_are_stored(lake: Lake, option: str, value: str) -> None:
+    with pytest.raises(lakedbapi.ProgrammingError, match=option):
+        lake("CALL lake.set_option(?, ?)", option, value)
+    assert lake(f"SELECT value FROM lake.options() WHERE option_name = '{option}' AND option_name <> 'version'") == []
+
+
+def test_two_connections(connect: Callable[[], Lake]) -> None:
+    """A writer at work while the other restores: its rows are not lost, nor is the restore."""
+    first, second = connect(), connect()
+    first("CREATE TABLE t AS SELECT i AS k FROM range(100) r(i)")
+    version = newest(first)
+    first("DELETE FROM t WHERE k < 50")
+    second.connection.begin()
+    second("INSERT INTO t VALUES (1000)")
+    first(f"RESTORE TABLE t TO VERSION AS OF {version}")
+    second.commit()
+    assert first("SELECT count(*), max(k) FROM t") == [(101, 1000)]
