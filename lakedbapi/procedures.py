@@ -95,11 +95,24 @@ def add_data_files(context: Context, call: Call) -> None:
     )
 
 
+def _migrate(context: Context, call: Call) -> None:
+    arguments = _Arguments(context, call, ("version",))
+    context.transaction.check_writing(arguments.view.alias)
+    if context.transaction.staged is not None:
+        raise ProgrammingError(
+            f"{call.name} commits by itself, so it cannot run inside a transaction with changes: commit or roll back "
+            "first"
+        )
+    arguments.view.catalog.migrate(arguments.text("version"))
+
+
 PROCEDURES: Mapping[str, Callable[[Context, Call], None]] = {
     "add_data_files": add_data_files,
     "ducklake_add_data_files": add_data_files,
     "set_option": _set_option,
     "ducklake_set_option": _set_option,
+    "migrate": _migrate,
+    "ducklake_migrate": _migrate,
     "set_commit_message": _set_commit_message,
     "ducklake_set_commit_message": _set_commit_message,
 }

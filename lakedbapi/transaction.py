@@ -313,6 +313,13 @@ class Transaction:
         self._views.pop(alias, None)
 
     def check_writable(self, alias: str) -> None:
+        """ProgrammingError where this connection only reads the catalog; NotSupportedError where it is of a version
+        that nobody writes here.
+        """
+        self.check_writing(alias)
+        self._catalog(alias).check_writable()
+
+    def check_writing(self, alias: str) -> None:
         """ProgrammingError where this connection only reads the catalog."""
         if self.read_only:
             raise ProgrammingError(

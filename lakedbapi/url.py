@@ -43,7 +43,7 @@ FORMAT_OPTIONS: Mapping[str, frozenset[str]] = {
     "ducklake": frozenset(
         {
             *("data_path", "override_data_path", "metadata_schema", "busy_timeout", "create_if_not_exists"),
-            *("data_inlining_row_limit", "encrypted", "ducklake_version"),
+            *("data_inlining_row_limit", "encrypted", "ducklake_version", "automatic_migration"),
         }
     ),
     "delta": frozenset(),

@@ -219,6 +219,15 @@ class Catalog(ABC):
     def data_roots(self) -> Sequence[str]:
         """Directories (full paths or URLs, ending in `/`) that an engine needs to read and write."""
 
+    def migrate(self, version: str | None = None) -> None:
+        """Make the catalog one of a newer format version, by default the one that new catalogs have."""
+        raise NotSupportedError(
+            f"format {self.format!r} has no versions of whole catalogs: there is nothing to migrate"
+        )
+
+    def check_writable(self) -> None:
+        """NotSupportedError, with the way out, when the catalog is of a version that can be read but not changed."""
+
     @property
     def catalog_type(self) -> str:
         """What kind of database or service keeps the metadata; the format itself where it needs none."""

@@ -11,10 +11,11 @@ from sqlalchemy import Table, insert, select, update
 from sqlalchemy.engine import Connection
 from sqlalchemy.sql import ColumnElement
 
+from lakedbapi.errors import ConflictError
 from lakedbapi.formats.ducklake.backend import Backend
 from lakedbapi.formats.ducklake.changes_made import ChangesMade
 from lakedbapi.formats.ducklake.ids import Counters
-from lakedbapi.formats.ducklake.metadata import Tables
+from lakedbapi.formats.ducklake.metadata import ADDED_IN_1_1, Tables
 
 
 @dataclass(frozen=True)
@@ -29,9 +30,12 @@ class SnapshotRow:
 
 
 def newest_snapshot(connection: Connection, tables: Tables) -> SnapshotRow:
-    snapshot = tables.snapshot.c
-    row = connection.execute(
+    """ConflictError if the catalog has been migrated to another format version than `tables` have."""
+    snapshot, metadata = tables.snapshot.c, tables.metadata.c
+    version = select(metadata.value).where(metadata.key == "version", metadata.scope.is_(None)).scalar_subquery()
+    found, *row = connection.execute(
         select(
+            version,
             snapshot.snapshot_id,
             snapshot.snapshot_time,
             snapshot.schema_version,
@@ -41,7 +45,18 @@ def newest_snapshot(connection: Connection, tables: Tables) -> SnapshotRow:
         .order_by(snapshot.snapshot_id.desc())
         .limit(1)
     ).one()
+    if found != tables.version:
+        raise ConflictError(
+            f"the catalog was migrated from format version {tables.version} to {found} since this transaction began; "
+            "roll back and retry"
+        )
     return SnapshotRow(*row)
+
+
+def known_values(table: Table, values: Mapping[str, Any]) -> Mapping[str, Any]:
+    """`values` without those of columns that the catalog's format version does not have."""
+    unknown = ADDED_IN_1_1.intersection(values).difference(table.c.keys())
+    return {name: value for name, value in values.items() if name not in unknown} if unknown else values
 
 
 @dataclass
@@ -93,8 +108,11 @@ class Attempt:
         return self.snapshot_id if self.makes_snapshot else self.previous.id
 
     def add(self, table: Table, **values: Any) -> None:
-        """Write a row; columns that are not named are NULL. All rows of one table name the same columns."""
-        self._rows.setdefault(table, []).append(values)
+        """Write a row; columns that are not named are NULL. All rows of one table name the same columns.
+
+        Values of columns that the catalog's format version does not have are left out.
+        """
+        self._rows.setdefault(table, []).append(known_values(table, values))
 
     def pending(self, table: Table, **where: object) -> list[Mapping[str, Any]]:
         """The rows that `flush` will write into `table` and that have these values."""

@@ -15,7 +15,9 @@ from sqlalchemy.engine import Connection, CursorResult, Engine
 from sqlalchemy.sql.expression import TextClause
 
 from lakedbapi import errors
+from lakedbapi.formats.ducklake import versions
 from lakedbapi.formats.ducklake.metadata import Tables, tables
+from lakedbapi.formats.ducklake.old_tables import OldTables
 
 DEFAULT_BUSY_TIMEOUT = 30_000
 """Milliseconds that a statement waits for another process' lock."""
@@ -44,8 +46,30 @@ class Backend(ABC):
 
     def __init__(self, name: str, schema: str | None, busy_timeout: int) -> None:
         self.name = name
-        self.tables: Tables = tables(schema)
+        self.tables: Tables = tables(schema, versions.DEFAULT)
         self.busy_timeout = busy_timeout
+
+    def adopt(self, connection: Connection, version: str) -> None:
+        """Take the catalog's tables for those of `version`, a format version that can be read."""
+        schema = self.tables.schema_name
+        if version in versions.CREATED:
+            self.tables = tables(schema, version)
+            return
+        wanted = tables(schema, versions.DEFAULT if version in versions.READ else version)
+        found = {name: self._columns(connection, name) for name in map(_name, wanted.collection.sorted_tables)}
+        if version in versions.READ:
+            self.tables = OldTables(schema, version, found)
+        else:
+            columns = [(table.name, column.name) for table in wanted.collection.sorted_tables for column in table.c]
+            lacking = frozenset((table, column) for table, column in columns if column not in found[table])
+            self.tables = tables(schema, version, lacking)
+
+    def _columns(self, connection: Connection, table: str) -> Sequence[str]:
+        return self.column_names(connection, table) if self.has_table(connection, table) else ()
+
+    def check_writable(self) -> None:
+        """NotSupportedError when the catalog's format version is only read."""
+        versions.check_writable(self.tables.version, self.name)
 
     @property
     @abstractmethod
@@ -72,6 +96,13 @@ class Backend(ABC):
         commit, else OperationalError, also when the lock cannot be had in time. Any exception inside the block rolls
         back.
         """
+        self.check_writable()
+        with self.migration() as connection:
+            yield connection
+
+    @contextmanager
+    def migration(self) -> Iterator[Connection]:
+        """As `write`, whatever the format version."""
         with self._translated(), self._write_connection() as connection:
             transaction = connection.begin()
             try:
@@ -191,6 +222,10 @@ class Backend(ABC):
             yield
         except exc.SQLAlchemyError as error:
             raise self.translate(error) from error
+
+
+def _name(table: Table) -> str:
+    return str(table.name)
 
 
 _engines: dict[tuple[Any, ...], Engine] = {}

@@ -31,11 +31,12 @@ from lakedbapi.formats.ducklake.ids import uuid7
 from lakedbapi.formats.ducklake.inlined import InlinedTable, can_inline
 from lakedbapi.formats.ducklake.maintenance import DuckLakeMaintenance
 from lakedbapi.formats.ducklake.metadata import Tables
+from lakedbapi.formats.ducklake.migrate import migrate
 from lakedbapi.formats.ducklake.objects import Objects, load_objects
 from lakedbapi.formats.ducklake.options import Options, checked
 from lakedbapi.formats.ducklake.paths import folder
 from lakedbapi.formats.ducklake.snapshot import DuckLakeSnapshot
-from lakedbapi.formats.ducklake.versions import check_version
+from lakedbapi.formats.ducklake.versions import DEFAULT, check_version, has_1_1
 from lakedbapi.model.catalog import AsOf, OptionInfo, SchemaInfo, SnapshotInfo, TableInfo
 from lakedbapi.model.changes import Changes
 from lakedbapi.model.types import UNASSIGNED
@@ -156,7 +157,10 @@ class DuckLakeCatalog(Catalog):
         if not rows:
             return None
         options = Options.of(row[4:] for row in rows)
-        check_version(options.catalog.get("version"), self.backend.name)
+        version = check_version(options.catalog.get("version"), self.backend.name)
+        if version != self.backend.tables.version:  # Somebody migrated it.
+            self.backend.adopt(connection, version)
+            self.forget()
         id, time, schema_version, next_file_id = rows[0][:4]
         return DuckLakeSnapshot(self, id, time, schema_version, next_file_id, options)
 
@@ -271,13 +275,13 @@ class DuckLakeCatalog(Catalog):
 
     def keeps_rows(self, table: TableInfo, count: int) -> bool:
         limit = int(self.option("data_inlining_row_limit", table) or 0)
-        return 0 < count <= limit and can_inline(table.schema, self.backend.kind)
+        return 0 < count <= limit and can_inline(table.schema, self.backend)
 
     def delete_format(self, table: TableInfo) -> DeleteFormat:
         """How deletes in `table` are written. Readers of format 1.0 take no containers."""
         if self.option("write_deletion_vectors", table) != "true":
             return DeleteFormat.PARQUET
-        return DeleteFormat.BARE_VECTORS
+        return DeleteFormat.VECTORS if has_1_1(self.backend.tables.version) else DeleteFormat.BARE_VECTORS
 
     def data_directory(self, table: TableInfo, schema: SchemaInfo) -> str:
         if table.path is not None:
@@ -301,6 +305,12 @@ class DuckLakeCatalog(Catalog):
     def data_roots(self) -> Sequence[str]:
         with self.backend.read() as connection:
             return [self.data_path, *sorted(foreign_directories(connection, self.backend.tables, self.data_path))]
+
+    def check_writable(self) -> None:
+        self.backend.check_writable()
+
+    def migrate(self, version: str | None = None) -> None:
+        migrate(self, version or DEFAULT)
 
     @property
     def catalog_type(self) -> str:

@@ -12,7 +12,6 @@ from sqlalchemy.schema import CreateTable
 
 from lakedbapi.errors import ConflictError
 from lakedbapi.formats.ducklake.backend import Backend
-from lakedbapi.formats.ducklake.versions import SUPPORTED
 
 
 def is_initialised(connection: Connection, backend: Backend) -> bool:
@@ -23,10 +22,11 @@ def is_initialised(connection: Connection, backend: Backend) -> bool:
     return connection.execute(select(metadata.c.value).where(metadata.c.key == "version")).first() is not None
 
 
-def create_catalog(backend: Backend, data_path: str) -> None:
-    """Make an empty catalog whose files will lie in `data_path`, unless another process makes it first."""
+def create_catalog(backend: Backend, data_path: str, version: str) -> None:
+    """Make an empty catalog of a format version, with its files in `data_path`, unless another process is first."""
     try:
         with backend.creation() as connection:
+            backend.adopt(connection, version)
             if not is_initialised(connection, backend):
                 for table in backend.tables.collection.sorted_tables:
                     connection.execute(CreateTable(table, if_not_exists=not backend.transactional_ddl))
@@ -59,7 +59,7 @@ def _insert_first_rows(connection: Connection, backend: Backend, data_path: str)
             path_is_relative=True,
         )
     )
-    facts = {"version": SUPPORTED[0], "created_by": _own_name(), "data_path": data_path, "encrypted": "false"}
+    facts = {"version": tables.version, "created_by": _own_name(), "data_path": data_path, "encrypted": "false"}
     connection.execute(insert(tables.metadata), [{"key": key, "value": value} for key, value in facts.items()])
 
 

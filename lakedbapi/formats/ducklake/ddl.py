@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import delete, func, select
 
-from lakedbapi.errors import InternalError
+from lakedbapi.errors import InternalError, NotSupportedError
 from lakedbapi.formats.base import Snapshot
 from lakedbapi.formats.ducklake import changes_made, inline, tags
 from lakedbapi.formats.ducklake.attempt import Attempt
@@ -18,6 +18,7 @@ from lakedbapi.formats.ducklake.columns import Numbering, flatten
 from lakedbapi.formats.ducklake.ids import uuid7
 from lakedbapi.formats.ducklake.paths import relative_to
 from lakedbapi.formats.ducklake.stats import fits
+from lakedbapi.formats.ducklake.versions import has_1_1
 from lakedbapi.model.catalog import Constraint, PartitionSpec, SchemaInfo, TableInfo, ViewInfo
 from lakedbapi.model.changes import Changes
 from lakedbapi.model.types import Field
@@ -41,6 +42,7 @@ class Definitions:
         self._schemas = dict(base.schemas())
 
     def write(self) -> None:
+        self._check_not_nested()
         self._drop()
         for id, schema in self._changes.schemas.items():
             if schema is not None:
@@ -51,6 +53,24 @@ class Definitions:
         for id, view in self._changes.views.items():
             if view is not None:
                 self._view(id, view)
+
+    def _check_not_nested(self) -> None:
+        """Nothing is made, or renamed, inside of a schema that lies in another one."""
+        schema = self._attempt.tables.schema
+        if "parent_schema_id" not in schema.c or not (self._changes.tables or self._changes.views):
+            return
+        nested = select(schema.c.schema_id).where(schema.c.parent_schema_id.is_not(None))
+        ids = set(self._attempt.connection.execute(nested).scalars())
+        tables, views = self._base.tables(), self._base.views()
+        names: list[tuple[TableInfo | ViewInfo | None, TableInfo | ViewInfo | None]] = []
+        names += [(found, tables.get(id)) for id, found in self._changes.tables.items()]
+        names += [(found, views.get(id)) for id, found in self._changes.views.items()]
+        for found, before in names:
+            if found and found.schema_id in ids and (before is None or before.name != found.name):
+                raise NotSupportedError(
+                    f"schema {self._schemas[found.schema_id].name!r} lies in another schema: tables and views in it "
+                    "can be read and changed, but not created or renamed here"
+                )
 
     # Drops
 
@@ -83,6 +103,8 @@ class Definitions:
                 attempt.end(table, table.c.table_id.in_(tables))
         if views:
             attempt.end(rows.view, rows.view.c.view_id.in_(views))
+            if has_1_1(rows.version):
+                attempt.end(rows.view_column_tag, rows.view_column_tag.c.view_id.in_(views))
         if schemas or tables or views:
             attempt.end(rows.tag, rows.tag.c.object_id.in_([*schemas, *tables, *views]))
 

@@ -13,10 +13,9 @@ import pyarrow.compute as pc
 from lakedbapi.deletes import parquet
 from lakedbapi.errors import NotSupportedError
 from lakedbapi.formats.ducklake.delete_files import decode_vectors, puffin_blobs
+from lakedbapi.formats.ducklake.partial import INFO, row_snapshots
 from lakedbapi.model.delete_vector import DeleteVector
-from lakedbapi.model.scan import ROW_SNAPSHOT_FIELD
 from lakedbapi.storage.filesystem import Storage
-from lakedbapi.storage.parquet import read_field
 
 _KEPT_VECTORS = 100_000
 
@@ -59,7 +58,7 @@ class DeleteReader:
 
     def later_rows(self, file: Mapping[str, Any], snapshot: int) -> DeleteVector:
         """Positions of the rows in a data file that were added after `snapshot`: merged files hold rows of many."""
-        snapshots = read_field(self._storage, file["path"], ROW_SNAPSHOT_FIELD, parquet.SNAPSHOT_COLUMN)
+        snapshots = row_snapshots(self._storage, file["path"], file[INFO])
         if snapshots is None:
             return DeleteVector()
         later = pc.fill_null(pc.greater(snapshots, snapshot), False).to_numpy()

@@ -18,16 +18,15 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lakedbapi.deletes.parquet import SNAPSHOT_COLUMN
 from lakedbapi.formats.base import ChangeScan
+from lakedbapi.formats.ducklake.partial import INFO, row_snapshots
 from lakedbapi.formats.ducklake.rewritten import FileRows, unchanged_rows
 from lakedbapi.formats.ducklake.row_history import RowHistory, load_row_history
 from lakedbapi.formats.ducklake.snapshot import DuckLakeSnapshot
 from lakedbapi.formats.erasure import END
 from lakedbapi.model.catalog import AsOf, TableInfo
 from lakedbapi.model.delete_vector import DeleteVector
-from lakedbapi.model.scan import ROW_SNAPSHOT_FIELD, FileGroup, RowGroup, Scan
-from lakedbapi.storage.parquet import read_field
+from lakedbapi.model.scan import FileGroup, RowGroup, Scan
 
 if TYPE_CHECKING:
     from lakedbapi.formats.ducklake.catalog import DuckLakeCatalog
@@ -116,8 +115,8 @@ class _Feed:
         """The snapshot that added each row of a file."""
         begin, count = int(self._begins[number]), int(self._counts[number])
         if self._is_partial[number]:
-            path = self._history.files.column("path")[number].as_py()
-            embedded = read_field(self._catalog.storage, path, ROW_SNAPSHOT_FIELD, SNAPSHOT_COLUMN)
+            path, info = (self._history.files.column(name)[number].as_py() for name in ("path", INFO))
+            embedded = row_snapshots(self._catalog.storage, path, info)
             if embedded is not None:
                 snapshots: Positions = pc.fill_null(embedded, begin).to_numpy()
                 return snapshots

@@ -45,6 +45,7 @@ def add_data_file(
         partition_id=partition_id,
         mapping_id=mapping_id,
         partial_max=partial_max,
+        row_group_count=file.row_group_count,
     )
     for index, value in enumerate(file.partition_values if partition_id is not None else ()):
         attempt.add(
@@ -66,6 +67,8 @@ def add_data_file(
             min_value=stats.lower,
             max_value=stats.upper,
             contains_nan=stats.has_nan,
+            min_is_exact=stats.exact[0] if stats.lower is not None else None,
+            max_is_exact=stats.exact[1] if stats.upper is not None else None,
         )
     return file_id
 
@@ -89,6 +92,7 @@ def add_delete_file(
         file_size_bytes=written.file_size_bytes,
         footer_size=written.footer_size,
         partial_max=written.partial_max,
+        row_group_count=written.row_group_count,
     )
 
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from sqlalchemy import Table, bindparam, case, false, func, select
+from sqlalchemy import String, Table, bindparam, case, cast, false, func, null, select
 from sqlalchemy.engine import Connection
 from sqlalchemy.sql import Select
 from sqlalchemy.sql.expression import ColumnElement
@@ -16,20 +17,29 @@ from sqlalchemy.sql.expression import ColumnElement
 from lakedbapi.formats.ducklake.columnar import fetch_table
 from lakedbapi.formats.ducklake.metadata import Tables
 from lakedbapi.formats.ducklake.objects import visible
+from lakedbapi.formats.ducklake.partial import INFO, with_partial_max
+from lakedbapi.model.scan import DATA_FILES
+
+_RENAMED = {"file_id": "data_file_id", "snapshot_id": "begin_snapshot"}
+"""Columns of the file list that the catalog calls otherwise."""
+_OF_DELETES = {
+    "delete_path": "path",
+    "delete_format": "format",
+    "delete_file_size_bytes": "file_size_bytes",
+    "delete_footer_size": "footer_size",
+    "delete_snapshot_id": "begin_snapshot",
+    "delete_partial_max": "partial_max",
+    "delete_encryption_key": "encryption_key",
+}
 
 DATA = pa.schema(
     [
-        pa.field("file_id", pa.int64()),
-        pa.field("path", pa.string()),
-        pa.field("record_count", pa.int64()),
-        pa.field("file_size_bytes", pa.int64()),
-        pa.field("row_id_start", pa.int64()),
-        pa.field("snapshot_id", pa.int64()),
-        pa.field("partition_id", pa.int64()),
+        *(field for field in DATA_FILES if field.name != "deleted_count"),
         pa.field("footer_size", pa.int64()),
         pa.field("encryption_key", pa.string()),
         pa.field("mapping_id", pa.int64()),
         pa.field("partial_max", pa.int64()),
+        pa.field(INFO, pa.string()),
     ]
 )
 """Of a live data file; `path` is the full path."""
@@ -77,7 +87,7 @@ def read_file_rows(
     everything = {**place, "above": -1}
     return FileRows(
         snapshot,
-        fetch_table(connection, _data(tables), DATA, everything),
+        with_partial_max(fetch_table(connection, _data(tables), DATA, everything)),
         fetch_table(connection, _deletes(tables), DELETES, everything),
     )
 
@@ -98,6 +108,8 @@ def _update(
     key = "delete_file_id" if schema is DELETES else "file_id"
     above = pc.max(known.column(key)).as_py() if known.num_rows else -1
     added = fetch_table(connection, query, schema, {**place, "above": above})
+    if schema is DATA:
+        added = with_partial_max(added)
     ended = fetch_table(connection, _ended(source), _KEYS, {**place, "since": since})
     gone = pc.is_in(known.column(key), value_set=ended.column("id"))
     if schema is DELETES:
@@ -125,53 +137,33 @@ def _snapshot() -> Any:
     return bindparam("snapshot")
 
 
+def data_columns(file: Table) -> Sequence[ColumnElement[Any]]:
+    """The columns of `DATA` in `ducklake_data_file`; `path` is as the catalog has it."""
+    names = [_RENAMED.get(name, name) for name in DATA.names]
+    return [file.c[name] if name in file.c else cast(null(), String) for name in names]
+
+
 @functools.lru_cache(maxsize=64)
 def _data(tables: Tables) -> Select[Any]:
     file = tables.data_file
-    return (
-        select(
-            file.c.data_file_id,
-            _full_path(file),
-            file.c.record_count,
-            file.c.file_size_bytes,
-            file.c.row_id_start,
-            file.c.begin_snapshot,
-            file.c.partition_id,
-            file.c.footer_size,
-            file.c.encryption_key,
-            file.c.mapping_id,
-            file.c.partial_max,
-        )
-        .where(*_live(file), file.c.data_file_id > bindparam("above"))
-        .order_by(file.c.data_file_id)
-    )
+    columns = [_full_path(file) if column is file.c.path else column for column in data_columns(file)]
+    live = select(*columns).where(*_live(file), file.c.data_file_id > bindparam("above"))
+    return live.order_by(file.c.data_file_id)
 
 
 @functools.lru_cache(maxsize=64)
 def _deletes(tables: Tables) -> Select[Any]:
     file = tables.delete_file
-    return (
-        select(
-            file.c.data_file_id,
-            file.c.delete_file_id,
-            _full_path(file),
-            file.c.format,
-            file.c.delete_count,
-            file.c.file_size_bytes,
-            file.c.footer_size,
-            file.c.begin_snapshot,
-            file.c.partial_max,
-            file.c.encryption_key,
-        )
-        .where(*_live(file), file.c.delete_file_id > bindparam("above"))
-        .order_by(file.c.data_file_id)
-    )
+    columns = [file.c[_OF_DELETES.get(name, name)] for name in DELETES.names]
+    columns = [_full_path(file) if column is file.c.path else column for column in columns]
+    live = select(*columns).where(*_live(file), file.c.delete_file_id > bindparam("above"))
+    return live.order_by(file.c.data_file_id)
 
 
 @functools.lru_cache(maxsize=128)
 def _ended(table: Table) -> Select[Any]:
     """Ids of the files that ended after the snapshot `:since` and not after `:snapshot`."""
-    (id,) = table.primary_key.columns
+    (id,) = table.primary_key
     return select(id).where(
         table.c.table_id == bindparam("table_id"),
         table.c.end_snapshot > bindparam("since"),

@@ -15,7 +15,7 @@ from sqlalchemy.engine import Connection
 from lakedbapi.formats.ducklake.attempt import Attempt
 from lakedbapi.formats.ducklake.backend import Backend
 from lakedbapi.formats.ducklake.columnar import fetch_table
-from lakedbapi.formats.ducklake.file_rows import FileRows, read_file_rows
+from lakedbapi.formats.ducklake.file_rows import DATA, DELETES, FileRows, read_file_rows
 from lakedbapi.formats.ducklake.inlined import InlinedDeletes, read_inlined_deletes
 from lakedbapi.formats.ducklake.metadata import Tables
 from lakedbapi.formats.ducklake.types import parse_type
@@ -29,19 +29,8 @@ from lakedbapi.model.types import Field, Scalar, Type
 LAKE_FILES = pa.schema(
     [
         *DATA_FILES,
-        pa.field("footer_size", pa.int64()),
-        pa.field("encryption_key", pa.string()),
-        pa.field("mapping_id", pa.int64()),
-        pa.field("partial_max", pa.int64()),
-        pa.field("delete_file_id", pa.int64()),
-        pa.field("delete_path", pa.string()),
-        pa.field("delete_format", pa.string()),
-        pa.field("delete_count", pa.int64()),
-        pa.field("delete_file_size_bytes", pa.int64()),
-        pa.field("delete_footer_size", pa.int64()),
-        pa.field("delete_snapshot_id", pa.int64()),
-        pa.field("delete_partial_max", pa.int64()),
-        pa.field("delete_encryption_key", pa.string()),
+        *(field for field in DATA if field.name not in DATA_FILES.names),
+        *(field for field in DELETES if field.name != "data_file_id"),
     ]
 )
 """The columns of a DuckLake file list: `DATA_FILES`, the rest of the file's catalog row, and its live delete file."""

@@ -18,6 +18,7 @@ from lakedbapi.formats.ducklake import changes_made
 from lakedbapi.formats.ducklake.attempt import Attempt
 from lakedbapi.formats.ducklake.live_deletes import chunks
 from lakedbapi.formats.ducklake.text import to_text
+from lakedbapi.formats.ducklake.versions import CREATED
 from lakedbapi.model.catalog import TableInfo
 from lakedbapi.model.changes import StagedRows
 from lakedbapi.model.delete_vector import DeleteVector
@@ -219,5 +220,11 @@ def _rows_table(attempt: Attempt, table: TableInfo, schema_version: int) -> Tabl
 
 
 def _system_table(attempt: Attempt, name: str, *columns: Column[Any]) -> Table:
-    system = [Column(key, BigInteger) for key in ("row_id", "begin_snapshot", "end_snapshot")]
+    """An inlined table; its first three columns have the keys `row_id`, `begin_snapshot` and `end_snapshot`."""
+    names = attempt.tables.inlined_system_columns
+    if attempt.tables.version not in CREATED and attempt.backend.has_table(attempt.connection, name):
+        first, second, third = attempt.backend.column_names(attempt.connection, name)[:3]
+        names = first, second, third  # Catalogs of development versions have both kinds.
+    keys = "row_id", "begin_snapshot", "end_snapshot"
+    system = [Column(name, BigInteger, key=key) for name, key in zip(names, keys, strict=True)]
     return Table(name, MetaData(schema=attempt.tables.schema_name), *system, *columns)

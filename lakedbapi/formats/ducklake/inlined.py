@@ -134,15 +134,13 @@ def _column(field: Field, stored: Field | None, values: Mapping[int, Sequence[An
     return evolve(typed_array(values[field.id], stored.type), stored, field)
 
 
-_RESERVED = frozenset({"row_id", "begin_snapshot", "end_snapshot"})
-
-
-def can_inline(schema: Schema, backend_kind: str) -> bool:
-    """Whether rows of a table with these columns can be kept in a catalog of this kind, and be read back by DuckDB."""
+def can_inline(schema: Schema, backend: Backend) -> bool:
+    """Whether rows of a table with these columns can be kept in this catalog, and be read back by DuckDB."""
+    reserved = backend.tables.inlined_system_columns
     return all(
-        field.name.casefold() not in _RESERVED
+        field.name.casefold() not in reserved
         and not field.name.casefold().startswith("_ducklake_")
-        and _fits(field.type, backend_kind, nested=False)
+        and _fits(field.type, backend.kind, nested=False)
         for field in schema.fields
     )
 

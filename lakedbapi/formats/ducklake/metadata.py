@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import re
+from collections.abc import Sequence
 from datetime import datetime, timedelta, timezone
 from typing import Any
 
@@ -15,6 +16,8 @@ from sqlalchemy import BigInteger, Boolean, Column, MetaData, String, Table
 from sqlalchemy.dialects import mysql, postgresql
 from sqlalchemy.engine import Dialect
 from sqlalchemy.types import TypeDecorator, TypeEngine, UserDefinedType
+
+from lakedbapi.formats.ducklake.versions import has_1_1
 
 _TIMESTAMP = re.compile(
     r"(?P<date>\d{4,}-\d\d-\d\d)[ T](?P<time>\d\d:\d\d:\d\d)(?:\.(?P<fraction>\d+))?"
@@ -164,15 +167,28 @@ def _span() -> tuple[Column[Any], Column[Any]]:
     return _big("begin_snapshot"), _big("end_snapshot")
 
 
+ADDED_IN_1_1 = frozenset({"row_group_count", "min_is_exact", "max_is_exact", "parent_schema_id"})
+"""Columns that catalogs of earlier versions do not have."""
+
+
 class Tables:
-    """All catalog tables of format 1.0 in one database schema (`schema` None = the backend's default).
+    """All catalog tables of a format version in one database schema (`schema` None = the backend's default).
 
     Attributes are named after the tables without their prefix; columns stand in the order that DuckDB creates them in.
+    `lacking` are (table, column) that a catalog of a development version does not have yet.
     """
 
-    def __init__(self, schema: str | None) -> None:
+    def __init__(self, schema: str | None, version: str, lacking: frozenset[tuple[str, str]] = frozenset()) -> None:
         self.schema_name = schema
+        self.version = version
         self.collection = MetaData(schema=schema)
+        self._lacking = lacking
+        self.inlined_system_columns = (
+            ("_ducklake_row_id", "_ducklake_begin_snapshot", "_ducklake_end_snapshot")
+            if has_1_1(version)
+            else ("row_id", "begin_snapshot", "end_snapshot")
+        )
+        """What the first three columns of new inlined tables are called."""
         self.metadata = self._table(
             "metadata",
             Column("key", _TEXT, nullable=False),
@@ -204,6 +220,7 @@ class Tables:
             _text("schema_name"),
             _text("path"),
             _flag("path_is_relative"),
+            *self._since_1_1(_big("parent_schema_id")),
         )
         self.table = self._table(
             "table",
@@ -262,6 +279,7 @@ class Tables:
             _text("encryption_key"),
             _big("mapping_id"),
             _big("partial_max"),
+            *self._since_1_1(_big("row_group_count")),
         )
         self.delete_file = self._table(
             "delete_file",
@@ -277,6 +295,7 @@ class Tables:
             _big("footer_size"),
             _text("encryption_key"),
             _big("partial_max"),
+            *self._since_1_1(_big("row_group_count")),
         )
         self.file_column_stats = self._table(
             "file_column_stats",
@@ -290,6 +309,7 @@ class Tables:
             _text("max_value"),
             _flag("contains_nan"),
             _text("extra_stats"),
+            *self._since_1_1(_flag("min_is_exact"), _flag("max_is_exact")),
         )
         self.file_variant_stats = self._table(
             "file_variant_stats",
@@ -318,6 +338,7 @@ class Tables:
             _text("min_value"),
             _text("max_value"),
             _text("extra_stats"),
+            *self._since_1_1(_flag("min_is_exact"), _flag("max_is_exact")),
         )
         self.partition_info = self._table("partition_info", _big("partition_id"), _big("table_id"), *_span())
         self.partition_column = self._table(
@@ -383,19 +404,33 @@ class Tables:
             _text("sort_direction"),
             _text("null_order"),
         )
+        if has_1_1(version):
+            self.view_column_tag = self._table(
+                "view_column_tag",
+                _big("view_id"),
+                _text("column_name"),
+                *_span(),
+                _text("key"),
+                _text("value"),
+            )
 
     def inlined_delete(self, table_id: int) -> Table:
         """Deletes of single rows of data files: `row_id` is the position in the file. Exists once it was needed."""
         return _inlined_delete(self.schema_name, table_id)
 
+    def _since_1_1(self, *columns: Column[Any]) -> Sequence[Column[Any]]:
+        return columns if has_1_1(self.version) else ()
+
     def _table(self, name: str, *columns: Column[Any]) -> Table:
-        return Table(f"ducklake_{name}", self.collection, *columns, **_MYSQL)
+        name = f"ducklake_{name}"
+        present = (column for column in columns if (name, column.name) not in self._lacking)
+        return Table(name, self.collection, *present, **_MYSQL)
 
 
 @functools.lru_cache(maxsize=64)
-def tables(schema: str | None) -> Tables:
-    """The catalog tables in the database schema `schema`."""
-    return Tables(schema)
+def tables(schema: str | None, version: str, lacking: frozenset[tuple[str, str]] = frozenset()) -> Tables:
+    """The catalog tables of a format version in the database schema `schema`."""
+    return Tables(schema, version, lacking)
 
 
 @functools.lru_cache(maxsize=4096)

@@ -8,7 +8,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from sqlalchemy import Table, and_, or_, select
+from sqlalchemy import Table, and_, null, or_, select
 from sqlalchemy.engine import Connection
 from sqlalchemy.sql import ColumnElement
 from sqlalchemy.sql.expression import BindParameter, FromClause
@@ -19,7 +19,7 @@ from lakedbapi.formats.ducklake.metadata import Tables
 from lakedbapi.formats.ducklake.paths import resolve
 from lakedbapi.formats.ducklake.types import LIST, MAP, STRUCT, parse_type
 from lakedbapi.model.catalog import PartitionField, PartitionSpec, SchemaInfo, SortField, TableInfo, ViewInfo
-from lakedbapi.model.sql_types import quote_literal
+from lakedbapi.model.sql_types import quote_identifier, quote_literal
 from lakedbapi.model.types import Decimal, Field, List, Map, Scalar, Schema, Struct, Type
 
 _QUOTED_NAME = re.compile(r'"((?:[^"]|"")*)"')
@@ -173,15 +173,33 @@ def _schemas(
     connection: Connection, tables: Tables, snapshot: int, data_path: str, comments: Mapping[int, Mapping[str, str]]
 ) -> Mapping[int, SchemaInfo]:
     schema = tables.schema
+    parent = schema.c.parent_schema_id if "parent_schema_id" in schema.c else null()
     rows = connection.execute(
-        select(schema.c.schema_id, schema.c.schema_name, schema.c.path, schema.c.path_is_relative).where(
+        select(schema.c.schema_id, schema.c.schema_name, schema.c.path, schema.c.path_is_relative, parent).where(
             visible(schema, snapshot)
         )
-    )
+    ).all()
+    names = _schema_names({id: (name, parent_id) for id, name, _, _, parent_id in rows})
     return {
-        id: SchemaInfo(id, name, resolve(data_path, path, is_relative), comments.get(id, {}).get(tags.COMMENT))
-        for id, name, path, is_relative in rows
+        id: SchemaInfo(id, names[id], resolve(data_path, path, is_relative), comments.get(id, {}).get(tags.COMMENT))
+        for id, _, path, is_relative, _ in rows
     }
+
+
+def _schema_names(schemas: Mapping[int, tuple[str, int | None]]) -> Mapping[int, str]:
+    """From own name and parent's id (format 1.1): the child `b` of `a` is called `a.b`, or `"a"."b"` if there is a
+    schema of just that name."""
+    plain = {name.casefold() for name, parent in schemas.values() if parent is None}
+    names: dict[int, str] = {}
+    for id, (name, parent) in schemas.items():
+        parts = [name]
+        while parent is not None and parent in schemas and len(parts) <= len(schemas):
+            parts.insert(0, schemas[parent][0])
+            parent = schemas[parent][1]
+        joined = ".".join(parts)
+        taken = len(parts) > 1 and joined.casefold() in plain
+        names[id] = ".".join(quote_identifier(part) for part in parts) if taken else joined
+    return names
 
 
 def _tables(

@@ -15,7 +15,7 @@ from lakedbapi.formats.ducklake.catalog import DuckLakeCatalog
 from lakedbapi.formats.ducklake.create import create_catalog, is_initialised
 from lakedbapi.formats.ducklake.options import Options
 from lakedbapi.formats.ducklake.paths import data_directory
-from lakedbapi.formats.ducklake.versions import SUPPORTED, check_version
+from lakedbapi.formats.ducklake.versions import DEFAULT, READ, check_creatable, check_version
 from lakedbapi.storage.filesystem import Storage
 from lakedbapi.storage.options import storage_options
 
@@ -45,7 +45,8 @@ class DuckLakeFormat(Format):
         - `create_if_not_exists`: `false` = as if `create` were not set
         - `busy_timeout`: milliseconds to wait for another process' lock
         - `data_inlining_row_limit`: counts where the catalog stores no such option; not stored
-        - `ducklake_version`: the format version of a new catalog
+        - `ducklake_version`: the format version of a new catalog, 1.0 (the default) or 1.1
+        - `automatic_migration`: `true` = a catalog of version 0.3 or 0.4 becomes one of 1.0, unless `read_only`
         - `encrypted`: `true` is refused for a new catalog
         - `storage_options.<name>`: what the fsspec filesystem of `data_path` takes; dots in `<name>` nest,
           `true`, `false`, JSON objects and lists become what they say
@@ -57,10 +58,15 @@ class DuckLakeFormat(Format):
         backend = backend_for(location, options, create=create)
         _prepare_file(backend, create)
         stored = self._stored_options(backend, options, create)
-        check_version(stored.catalog.get("version"), backend.name)
+        version = check_version(stored.catalog.get("version"), backend.name)
+        with backend.read() as connection:
+            backend.adopt(connection, version)
         data_path = _data_path(backend, stored, options)
         storage = Storage.of(data_path, storage_options(options))
-        return DuckLakeCatalog(backend, storage, data_path, _session_options(options))
+        catalog = DuckLakeCatalog(backend, storage, data_path, _session_options(options))
+        if version in READ and not read_only and _is_on(options.get("automatic_migration")):
+            catalog.migrate()
+        return catalog
 
     def _stored_options(self, backend: Backend, options: Mapping[str, str], create: bool) -> Options:
         with backend.read() as connection:
@@ -69,7 +75,8 @@ class DuckLakeFormat(Format):
             raise ProgrammingError(f"{backend.name} holds no DuckLake catalog; connect without read_only to create one")
         if not exists:
             _check_new(options)
-            create_catalog(backend, _new_data_path(backend, options))
+            version = options.get("ducklake_version") or DEFAULT
+            create_catalog(backend, _new_data_path(backend, options), version)
         metadata = backend.tables.metadata.c
         with backend.read() as connection:
             rows = connection.execute(select(metadata.key, metadata.value, metadata.scope, metadata.scope_id)).all()
@@ -93,11 +100,7 @@ def _prepare_file(backend: Backend, create: bool) -> None:
 
 
 def _check_new(options: Mapping[str, str]) -> None:
-    version = options.get("ducklake_version", SUPPORTED[0])
-    if version not in SUPPORTED:
-        raise NotSupportedError(
-            f"a catalog of format version {version} cannot be created; supported: {', '.join(SUPPORTED)}"
-        )
+    check_creatable(options.get("ducklake_version") or DEFAULT)
     if _is_on(options.get("encrypted")):
         raise NotSupportedError("encrypted lakes cannot be created; create it with DuckDB, or leave encrypted out")
 

@@ -14,8 +14,10 @@ from sqlalchemy.engine import Connection
 from lakedbapi.formats.ducklake import changes_made
 from lakedbapi.formats.ducklake.columnar import fetch_table
 from lakedbapi.formats.ducklake.delete_files import Deletions, read_deletes
+from lakedbapi.formats.ducklake.file_rows import DATA, data_columns
 from lakedbapi.formats.ducklake.files import LAKE_FILES
 from lakedbapi.formats.ducklake.inlined import inlined_tables, read_rows
+from lakedbapi.formats.ducklake.partial import with_partial_max
 from lakedbapi.formats.ducklake.paths import resolve, resolve_all
 from lakedbapi.formats.erasure import END
 from lakedbapi.model.catalog import TableInfo
@@ -24,16 +26,7 @@ from lakedbapi.model.scan import RowGroup
 if TYPE_CHECKING:
     from lakedbapi.formats.ducklake.catalog import DuckLakeCatalog
 
-_STORED = pa.schema(
-    [
-        *(field for field in LAKE_FILES if not field.name.startswith("delete") and field.name != "path"),
-        pa.field(END, pa.int64()),
-        pa.field("path", pa.string()),
-        pa.field("path_is_relative", pa.bool_()),
-    ]
-)
-
-_RENAMED = {"file_id": "data_file_id", "snapshot_id": "begin_snapshot"}
+_STORED = pa.schema([*DATA, pa.field(END, pa.int64()), pa.field("path_is_relative", pa.bool_())])
 
 
 @dataclass(frozen=True)
@@ -69,15 +62,15 @@ def files_between(
     connection: Connection, catalog: DuckLakeCatalog, table: TableInfo, first: int, last: int
 ) -> pa.Table:
     """The data files that some snapshot of the range saw or ended; see `RowHistory.files`."""
-    data = catalog.backend.tables.data_file.c
-    columns = [data[_RENAMED.get(name, name)] for name in _STORED.names]
+    source = catalog.backend.tables.data_file
+    data = source.c
     statement = (
-        select(*columns)
+        select(*data_columns(source), data.end_snapshot, data.path_is_relative)
         .where(data.table_id == table.id, data.begin_snapshot <= last)
         .where(or_(data.end_snapshot.is_(None), data.end_snapshot >= first))
         .order_by(data.data_file_id)
     )
-    stored = fetch_table(connection, statement, _STORED)
+    stored = with_partial_max(fetch_table(connection, statement, _STORED))
     assert table.path is not None
     path = resolve_all(table.path, stored.column("path"), stored.column("path_is_relative"))
     count = stored.num_rows

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from sqlalchemy import delete, select, update
+from sqlalchemy import delete, select, true, update
 from sqlalchemy.engine import Connection
 
 from lakedbapi.errors import ConflictError
 from lakedbapi.formats.base import Snapshot
 from lakedbapi.formats.ducklake import changes_made, inline
-from lakedbapi.formats.ducklake.attempt import Attempt
+from lakedbapi.formats.ducklake.attempt import Attempt, known_values
 from lakedbapi.formats.ducklake.file_entries import add_data_file, add_delete_file, schedule
 from lakedbapi.formats.ducklake.live_deletes import (
     DeleteFiles,
@@ -85,6 +85,8 @@ class RowWriter:
             self._delete_positions()
         if self._rows.deleted_rows:
             self._end_inlined_rows()
+        if self._rows.removed or self._rows.deleted or self._rows.deleted_rows:
+            self._bounds_are_inexact()
 
     # New rows
 
@@ -131,13 +133,15 @@ class RowWriter:
             found = self._attempt.connection.execute(wanted.where(rows.c.table_id == self._table.id))
             known = {column_id: ColumnStats(*values) for column_id, *values in found}
         for field_id, stats in widen(known, self._added_stats, self._table.schema).items():
+            # Nobody said whether these bounds are the true extremes.
+            values = {} if stats is None else {**vars(stats), "min_is_exact": None, "max_is_exact": None}
             own = (rows.c.table_id == self._table.id, rows.c.column_id == field_id)
             if stats is None:
                 self._attempt.connection.execute(delete(rows).where(*own))
             elif known is None:
-                self._attempt.add(rows, table_id=self._table.id, column_id=field_id, **vars(stats))
+                self._attempt.add(rows, table_id=self._table.id, column_id=field_id, **values)
             else:
-                self._attempt.connection.execute(update(rows).where(*own).values(**vars(stats)))
+                self._attempt.connection.execute(update(rows).where(*own).values(**known_values(rows, values)))
 
     # Deletes
 
@@ -205,6 +209,14 @@ class RowWriter:
         groups = {group.key: group for group in self._target.base.row_groups(self._target.before)}
         chosen = [(groups[key], positions) for key, positions in self._rows.deleted_rows.items()]
         inline.end_rows(self._attempt, self._table.id, chosen)
+
+    def _bounds_are_inexact(self) -> None:
+        """The rows that had the extreme values may be gone."""
+        rows = self._tables.table_column_stats
+        for name in ("min_is_exact", "max_is_exact"):
+            if name in rows.c:
+                exact = update(rows).where(rows.c.table_id == self._table.id, rows.c[name] == true())
+                self._attempt.connection.execute(exact.values({name: False}))
 
     def _replaced(self) -> ConflictError:
         return ConflictError(

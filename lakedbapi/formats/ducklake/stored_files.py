@@ -37,7 +37,7 @@ def table_directories(connection: Connection, tables: Tables, data_path: str) ->
 
 def entered_files(connection: Connection, source: Table, directories: Mapping[int, str], *which: object) -> pa.Table:
     """Rows of `data_file` or `delete_file` as columns id, table_id and (full) path."""
-    (id,) = source.primary_key.columns
+    (id,) = source.primary_key
     columns = source.c.table_id, source.c.path, source.c.path_is_relative
     rows = fetch_table(connection, select(id, *columns).where(*which), _FILES)  # type: ignore[arg-type]
     known = pa.array(list(directories), pa.int64())

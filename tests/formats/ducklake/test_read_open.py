@@ -186,7 +186,7 @@ def test_a_file_catalog_has_its_data_beside_it_by_default(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize(
-    ("version", "message"), [("0.3", "AUTOMATIC_MIGRATION"), ("9.9", "9.9 is not known, 1.0 is supported")]
+    ("version", "message"), [("0.2", "AUTOMATIC_MIGRATION"), ("9.9", "9.9 is not known, 1.0 and 1.1 are supported")]
 )
 def test_other_format_versions_are_refused(tmp_path: Path, version: str, message: str) -> None:
     place = Empty(f"sqlite:{tmp_path}/c.sqlite", f"{tmp_path}/data/")

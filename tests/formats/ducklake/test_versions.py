@@ -1,0 +1,340 @@
+"""Catalogs of every format version: new ones of 1.1, old ones that are only read, and migration between them.
+
+`old/` has lakes that earlier versions of DuckDB wrote, each with the rows that it read in `expected.json`
+(`table@snapshot` -> the rows as Python tuples in text).
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import tarfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from sqlalchemy import select
+
+import lakedbapi
+from compliance.peers.peer import Peer
+from lakedbapi import errors
+from lakedbapi.formats.ducklake.metadata import tables
+from tests.formats.ducklake.reading import find
+from tests.formats.ducklake.test_read_open import Empty, empty
+from tests.formats.ducklake.writing import Lake, column
+
+__all__ = ["empty"]
+
+OLD = Path(__file__).with_name("old")
+ARCHIVES = ["duckdb-1.4.4-format-0.3", "duckdb-1.5.1-format-0.4"]
+
+Run = Callable[[str], list[tuple[object, ...]]]
+Connect = Callable[..., Run]
+
+
+@pytest.fixture
+def connect(tmp_path: Path) -> Iterator[Connect]:
+    """Connects to the catalog `lake/c.sqlite`, with options; each statement commits by itself."""
+    opened: list[lakedbapi.Connection] = []
+
+    def connect(**options: str) -> Run:
+        url = f"ducklake:///{tmp_path}/lake/c.sqlite"
+        connection = lakedbapi.connect(
+            url, data_path=f"{tmp_path}/lake/data/", override_data_path="true", autocommit=True, **options
+        )
+        opened.append(connection)
+
+        def run(sql: str) -> list[tuple[object, ...]]:
+            cursor = connection.cursor()
+            cursor.execute(sql)
+            return cursor.fetchall() if cursor.description else []
+
+        return run
+
+    yield connect
+    for connection in opened:
+        connection.close()
+
+
+@pytest.fixture(params=ARCHIVES)
+def expected(request: pytest.FixtureRequest, tmp_path: Path) -> dict[str, list[str]]:
+    """Unpacks an old lake; what its writer read of it."""
+    with tarfile.open(OLD / f"{request.param}.tar.gz") as archive:
+        archive.extractall(tmp_path, filter="data") if hasattr(tarfile, "data_filter") else archive.extractall(tmp_path)
+    return json.loads((tmp_path / "lake" / "expected.json").read_text())  # type: ignore[no-any-return]
+
+
+def read(run: Run, expected: dict[str, list[str]]) -> dict[str, list[str]]:
+    """The rows of the same tables at the same snapshots."""
+    names = (name.split("@") for name in expected)
+    return {
+        f"{table}@{version}": sorted(map(str, run(f"SELECT * FROM {table} AT (VERSION => {version})")))
+        for table, version in names
+    }
+
+
+def catalog_rows(tmp_path: Path, sql: str) -> list[tuple[object, ...]]:
+    with sqlite3.connect(tmp_path / "lake" / "c.sqlite") as connection:
+        return connection.execute(sql).fetchall()
+
+
+# Old catalogs
+
+
+def test_an_old_catalog_reads_as_its_writer_read_it(connect: Connect, expected: dict[str, list[str]]) -> None:
+    run = connect()
+    assert read(run, expected) == expected
+    assert run("SELECT i FROM v WHERE i > 99") == [(101,)]
+    assert run("SELECT count(*) FROM q WHERE k = 'k1'") == [(17,)]
+
+
+def test_an_old_catalog_is_not_written_but_says_what_to_do(
+    connect: Connect, expected: dict[str, list[str]], tmp_path: Path
+) -> None:
+    run = connect()
+    before = (tmp_path / "lake" / "c.sqlite").read_bytes(), sorted(tmp_path.rglob("*.parquet"))
+    for sql in (
+        "INSERT INTO t VALUES (1, 'a', 1, 1)",
+        "DELETE FROM t WHERE i = 1",
+        "CREATE TABLE new (a INTEGER)",
+        "CALL ducklake_expire_snapshots('lake', older_than => now())",
+        "CALL ducklake_cleanup_old_files('lake', cleanup_all => true)",
+        "CALL ducklake_delete_orphaned_files('lake', cleanup_all => true)",
+        "CALL ducklake_set_option('lake', 'target_file_size', '1000')",
+    ):
+        with pytest.raises(errors.NotSupportedError, match=r"version 0\.\d can be read.*ducklake_migrate"):
+            run(sql)
+    assert ((tmp_path / "lake" / "c.sqlite").read_bytes(), sorted(tmp_path.rglob("*.parquet"))) == before
+
+
+@pytest.mark.parametrize("version", ["1.0", "1.1"])
+def test_a_migrated_catalog_keeps_every_snapshot_and_is_written(
+    connect: Connect, expected: dict[str, list[str]], version: str
+) -> None:
+    run = connect()
+    run(f"CALL ducklake_migrate('lake', '{version}')")
+    assert read(run, expected) == expected
+    run("INSERT INTO t VALUES (207, 'new', 1, 1)")
+    run("DELETE FROM q WHERE x IN (8, 26)")
+    run("UPDATE t SET s = 'w' WHERE i IN (101, 30)")
+    run("CALL lake.flush_inlined_data()")
+    run("CALL ducklake_rewrite_data_files('lake', delete_threshold => 0)")
+    assert read(run, expected) == expected
+    assert run("SELECT i, s FROM t WHERE i IN (30, 101, 207) ORDER BY 1") == [
+        *((30, "w"), (101, "w")),
+        (207, "new"),
+    ]
+    assert read(connect(), expected) == expected
+
+
+def test_a_migrated_catalog_has_the_tables_of_a_new_one(
+    connect: Connect, expected: dict[str, list[str]], tmp_path: Path
+) -> None:
+    connect()("CALL lake.migrate()")
+    for table in tables(None, "1.0").collection.sorted_tables:
+        names = [row[1] for row in catalog_rows(tmp_path, f"PRAGMA table_info({table.name})")]
+        assert names == [column.name for column in table.c], table.name
+    assert catalog_rows(tmp_path, "SELECT count(*) FROM ducklake_schema_versions WHERE table_id IS NULL") == [(0,)]
+
+
+def test_duckdb_reads_a_migrated_catalog(
+    connect: Connect, expected: dict[str, list[str]], tmp_path: Path, peer: Peer
+) -> None:
+    connect(automatic_migration="true")("DELETE FROM t WHERE i = 8")
+    peer.attach(f"ducklake:sqlite:{tmp_path}/lake/c.sqlite", f"{tmp_path}/lake/data/", override_data_path=True)
+    theirs = {name: peer.rows("SELECT * FROM {} AT (VERSION => {})".format(*name.split("@"))) for name in expected}
+    assert {name: sorted(map(str, rows)) for name, rows in theirs.items()} == expected
+    assert peer.value("SELECT count(*) FROM t WHERE i = 8") == 0
+
+
+def test_a_catalog_is_not_migrated_where_it_is_only_read(connect: Connect, expected: dict[str, list[str]]) -> None:
+    run = connect(automatic_migration="true", read_only="true")
+    assert read(run, expected) == expected
+    with pytest.raises(errors.ProgrammingError, match="read-only"):
+        run("CALL ducklake_migrate('lake')")
+
+
+def test_others_notice_a_migration(connect: Connect, expected: dict[str, list[str]]) -> None:
+    first, second = connect(), connect(busy_timeout="20000")
+    assert first("SELECT count(*) FROM t") == second("SELECT count(*) FROM t")
+    second("CALL ducklake_migrate('lake')")
+    first("INSERT INTO t VALUES (207, 'new', 1, 1)")
+    assert second("SELECT s FROM t WHERE i = 207") == [("new",)]
+    assert read(first, expected) == expected
+
+
+# Format 1.1
+
+
+def test_a_new_catalog_of_1_1_has_its_tables(empty: Empty) -> None:
+    catalog = empty.open(ducklake_version="1.1")
+    backend = catalog.backend
+    with backend.read() as connection:
+        columns = {
+            table: backend.column_names(connection, f"ducklake_{table}")
+            for table in (
+                *("schema", "data_file", "delete_file", "file_column_stats", "table_column_stats"),
+                "view_column_tag",
+            )
+        }
+        version = select(backend.tables.metadata.c.value).where(backend.tables.metadata.c.key == "version")
+        assert connection.execute(version).scalar() == "1.1"
+    assert columns["schema"][-1] == "parent_schema_id"
+    assert columns["data_file"][-2:] == ["partial_max", "row_group_count"]
+    assert columns["delete_file"][-2:] == ["partial_max", "row_group_count"]
+    assert columns["file_column_stats"][-3:] == ["extra_stats", "min_is_exact", "max_is_exact"]
+    assert columns["table_column_stats"][-3:] == ["extra_stats", "min_is_exact", "max_is_exact"]
+    assert columns["view_column_tag"] == ["view_id", "column_name", "begin_snapshot", "end_snapshot", "key", "value"]
+    assert empty.open(create=False).backend.tables.version == "1.1"
+
+
+def test_other_versions_are_not_created(empty: Empty) -> None:
+    with pytest.raises(errors.NotSupportedError, match=r"0\.4 cannot be created; supported: 1\.0, 1\.1"):
+        empty.open(ducklake_version="0.4")
+
+
+@pytest.mark.parametrize("version", ["1.0", "1.1"])
+def test_rows_and_history_of_both_versions_are_alike(connect: Connect, tmp_path: Path, version: str) -> None:
+    run = connect(ducklake_version=version)
+    run("CALL ducklake_set_option('lake', 'write_deletion_vectors', 'true')")
+    run("CREATE TABLE t (i INTEGER, s VARCHAR)")
+    run("INSERT INTO t SELECT i, 'v' || i FROM range(50) r(i)")
+    for n in range(3):
+        run(f"DELETE FROM t WHERE i BETWEEN {15 * n} AND {15 * n + 11}")
+    run("INSERT INTO t VALUES (100, 'inlined'), (101, 'too')")
+    run("UPDATE t SET s = 'new' WHERE i = 100")
+    run("DELETE FROM t WHERE i = 101")
+    assert [run(f"SELECT count(*) FROM t AT (VERSION => {n})") for n in range(2, 9)] == [
+        [(n,)] for n in (50, 38, 26, 14, 16, 16, 15)
+    ]
+    deleted = run(
+        "SELECT count(*), count(DISTINCT snapshot_id) FROM table_changes('t', 1, 5) WHERE change_type = 'delete'"
+    )
+    assert deleted == [(36, 3)]
+    before = run("SELECT rowid, * FROM t ORDER BY ALL")
+    for call in ("flush_inlined_data", "merge_adjacent_files", "rewrite_data_files"):
+        run(f"CALL lake.{call}()")
+        assert run("SELECT rowid, * FROM t ORDER BY ALL") == before
+        assert [run(f"SELECT count(*) FROM t AT (VERSION => {n})") for n in (3, 4, 5)] == [[(38,)], [(26,)], [(14,)]]
+
+
+def test_a_1_1_catalog_is_told_row_groups_and_exactness(connect: Connect, tmp_path: Path) -> None:
+    run = connect(ducklake_version="1.1", data_inlining_row_limit="0")
+    run("CREATE TABLE t (i INTEGER, s VARCHAR)")
+    run("INSERT INTO t SELECT i, repeat('é', 300) || i FROM range(130000) r(i)")
+    assert catalog_rows(tmp_path, "SELECT row_group_count FROM ducklake_data_file") == [(2,)]
+    exact = "SELECT min_is_exact, max_is_exact FROM ducklake_file_column_stats WHERE column_id = {}"
+    assert catalog_rows(tmp_path, exact.format(1)) in ([(1, 1)], [(None, None)])
+    assert catalog_rows(tmp_path, exact.format(2)) in ([], [(0, 0)], [(None, None)])
+    run("DELETE FROM t WHERE i < 10")
+    assert catalog_rows(tmp_path, "SELECT format, row_group_count FROM ducklake_delete_file") == [("parquet", 1)]
+    catalog_rows(tmp_path, "UPDATE ducklake_table_column_stats SET min_is_exact = 1, max_is_exact = 1")
+    run("DELETE FROM t WHERE i = 10")
+    flags = catalog_rows(tmp_path, "SELECT DISTINCT min_is_exact, max_is_exact FROM ducklake_table_column_stats")
+    assert flags == [(0, 0)]
+
+
+def test_inlined_tables_of_1_1_leave_the_old_names_to_users(connect: Connect, tmp_path: Path) -> None:
+    run = connect(ducklake_version="1.1")
+    run("CREATE TABLE t (row_id INTEGER, begin_snapshot VARCHAR)")
+    run("INSERT INTO t VALUES (7, 'x'), (8, 'y')")
+    run("DELETE FROM t WHERE row_id = 8")
+    names = [row[1] for row in catalog_rows(tmp_path, "PRAGMA table_info(ducklake_inlined_data_1_1)")]
+    system = ["_ducklake_row_id", "_ducklake_begin_snapshot", "_ducklake_end_snapshot"]
+    assert names == [*system, "row_id", "begin_snapshot"]
+    rows = catalog_rows(tmp_path, "SELECT * FROM ducklake_inlined_data_1_1 ORDER BY 1")
+    assert rows == [(0, 2, None, 7, "x"), (1, 2, 3, 8, "y")]
+    assert run("SELECT * FROM t") == [(7, "x")]
+
+
+def test_migration_to_1_1_renames_the_system_columns_of_inlined_tables(empty: Empty) -> None:
+    catalog = empty.open()
+    lake = Lake(catalog, None)  # type: ignore[arg-type]
+    lake.create("t", column("i", "int32"))
+    lake.insert_inlined("t", (1,), (2,))
+    catalog.migrate("1.1")
+    lake.pin()
+    (group,) = lake.base.row_groups(find(lake.base, "t"))
+    assert group.rows.column("i").to_pylist() == [1, 2]
+    with catalog.backend.read() as connection:
+        names = catalog.backend.column_names(connection, group.key)
+    assert names == ["_ducklake_row_id", "_ducklake_begin_snapshot", "_ducklake_end_snapshot", "i"]
+    lake.insert_inlined("t", (3,))
+    (group,) = empty.open(create=False).latest().row_groups(find(lake.base, "t"))
+    assert group.rows.column("i").to_pylist() == [1, 2, 3]
+    catalog.migrate("1.1")
+    with pytest.raises(errors.NotSupportedError, match="no way back"):
+        catalog.migrate("1.0")
+
+
+def test_a_column_with_a_reserved_name_stops_the_migration(connect: Connect, tmp_path: Path) -> None:
+    run = connect()
+    run("CREATE TABLE t (a INTEGER)")
+    run("INSERT INTO t VALUES (1)")
+    catalog_rows(tmp_path, "ALTER TABLE ducklake_inlined_data_1_1 ADD COLUMN _ducklake_row_id BIGINT")
+    with pytest.raises(errors.ProgrammingError, match=r"_ducklake_row_id.*rename the column and flush"):
+        run("CALL ducklake_migrate('lake', '1.1')")
+    assert catalog_rows(tmp_path, "SELECT value FROM ducklake_metadata WHERE key = 'version'") == [("1.0",)]
+    assert run("SELECT * FROM t") == [(1,)]
+
+
+def test_a_transaction_does_not_commit_over_a_migration(connect: Connect) -> None:
+    first, second = connect(), connect()
+    first("CREATE TABLE t (a INTEGER)")
+    first("BEGIN")
+    first("INSERT INTO t VALUES (1)")
+    second("CALL ducklake_migrate('lake', '1.1')")
+    with pytest.raises(errors.OperationalError, match=r"migrated from format version 1\.0 to 1\.1") as raised:
+        first("COMMIT")
+    assert raised.value.retryable
+    first("ROLLBACK")
+    first("INSERT INTO t VALUES (2)")
+    assert second("SELECT * FROM t") == [(2,)]
+
+
+def test_a_development_version_is_used_with_the_columns_it_has(connect: Connect, tmp_path: Path) -> None:
+    run = connect(ducklake_version="1.1")
+    run("CREATE TABLE t (i INTEGER)")
+    for table, name in (
+        *(
+            (table, f"{end}_is_exact")
+            for table in ("file_column_stats", "table_column_stats")
+            for end in ("min", "max")
+        ),
+        ("schema", "parent_schema_id"),
+    ):
+        catalog_rows(tmp_path, f"ALTER TABLE ducklake_{table} DROP COLUMN {name}")
+    for name in ("row_id", "begin_snapshot", "end_snapshot"):
+        catalog_rows(tmp_path, f"ALTER TABLE ducklake_inlined_data_1_1 RENAME COLUMN _ducklake_{name} TO {name}")
+    catalog_rows(tmp_path, "UPDATE ducklake_metadata SET value = '1.1-dev1' WHERE key = 'version'")
+    run = connect()
+    run("INSERT INTO t SELECT * FROM range(50)")
+    run("INSERT INTO t VALUES (100), (101)")
+    run("DELETE FROM t WHERE i IN (3, 100)")
+    assert run("SELECT count(*), max(i) FROM t") == [(50, 101)]
+    run("CALL ducklake_migrate('lake', '1.1')")
+    run("DELETE FROM t WHERE i = 101")
+    assert run("SELECT count(*), max(i) FROM t") == [(49, 49)]
+
+
+def test_schemas_inside_of_schemas_are_told_apart(connect: Connect, tmp_path: Path) -> None:
+    run = connect(ducklake_version="1.1")
+    for name, value in (("a", 1), ("b", 2), ("inner", 3), ('"a.other"', 4)):
+        run(f"CREATE SCHEMA {name}")
+        run(f"CREATE TABLE {name}.t AS SELECT {value} AS n")
+    (parent,) = catalog_rows(tmp_path, "SELECT schema_id FROM ducklake_schema WHERE schema_name = 'a'")[0]
+    for old, new in (("inner", "b"), ("b", "other")):
+        catalog_rows(
+            tmp_path,
+            f"UPDATE ducklake_schema SET schema_name = '{new}', parent_schema_id = {parent} WHERE schema_name = '{old}'"
+            " AND parent_schema_id IS NULL",
+        )
+    run = connect()
+    found = {name for (name,) in run("SELECT schema_name FROM information_schema.schemata WHERE catalog_name = 'lake'")}
+    assert found >= {"a", "a.b", "a.other"}
+    assert run('SELECT n FROM "a.b".t') == [(3,)]
+    assert run('SELECT n FROM "a.other".t') == [(4,)]
+    run('INSERT INTO "a.b".t VALUES (30)')
+    assert run('SELECT sum(n) FROM "a.b".t') == [(33,)]
+    with pytest.raises(errors.NotSupportedError, match=r"'a\.b' lies in another schema"):
+        run('CREATE TABLE "a.b".u (i INTEGER)')
