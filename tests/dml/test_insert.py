@@ -176,3 +176,19 @@ def test_values_of_all_types_arrive(lake):
 
 def parquet_files(path: Path) -> list[str]:
     return [name for _, _, names in os.walk(path) for name in names if name.endswith(".parquet")]
+
+
+@pytest.mark.parametrize("keys", ["k", "n", "k, n", "k, bucket(4, x)", "year(day), k"])
+def test_each_file_of_a_partition_is_sorted(lake: Lake, keys: str) -> None:
+    lake("CALL lake.set_option('data_inlining_row_limit', '0')")
+    lake(f"CREATE TABLE t (k VARCHAR, n INT, day DATE, x BIGINT) PARTITIONED BY ({keys}) SORTED BY (x DESC)")
+    lake(
+        "INSERT INTO t SELECT 'v' || range % 5, range % 3, DATE '2020-12-30' + (range % 4)::INT, range * 7919 % 1000003"
+        " FROM range(60000)"
+    )
+    lake.commit()
+    unsorted = (
+        "SELECT count(*) FROM (SELECT x, lag(x) OVER (PARTITION BY filename ORDER BY file_row_number) AS before"
+        " FROM (SELECT x, filename, file_row_number FROM t)) WHERE x > before"
+    )
+    assert lake(unsorted) == [(0,)]

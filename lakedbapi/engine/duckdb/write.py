@@ -67,7 +67,8 @@ def _copy(
     directory = output.prepare_directory(options.directory)
     in_path = _only_in_path(keys, options)
     fields = [field for field in schema.fields if field not in in_path]
-    rows = as_stored(rows, _columns(schema, keys, in_path, options, embedded), options.sort_by)
+    columns = _columns(schema, keys, in_path, options, embedded)
+    rows = as_stored(rows, columns, options.sort_by, [key.name for key in keys])
     settings = [*_format(fields, options, embedded), *_layout(keys, options, token, in_path)]
     execution.confine(directory)
     single = f"{directory}{token}{options.layout.suffix}.parquet"
