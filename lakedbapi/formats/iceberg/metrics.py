@@ -38,7 +38,8 @@ def column_bounds(
         _decoded(_looked_up(files, name, field.id), field.type) for name in ("lower_bounds", "upper_bounds")
     )
     for low, high in _of_partitions(field, files, all_files, specs):
-        lower, upper = pc.max_element_wise(lower, low), pc.min_element_wise(upper, high)
+        lower = pc.if_else(pc.coalesce(pc.greater(low, lower), lower.is_null()), low, lower)
+        upper = pc.if_else(pc.coalesce(pc.less(high, upper), upper.is_null()), high, upper)
     values, nulls, nans = (_looked_up(files, name, field.id) for name in ("value_counts", "null_counts", "nan_counts"))
     return ColumnBounds(lower, upper, nulls, pc.subtract(values, nulls), pc.greater(nans, 0))
 

@@ -22,11 +22,7 @@ def deleted_positions(
     files: LiveFiles, index: DeleteIndex, storage: Storage, numbers: Numbers
 ) -> Mapping[int, DeleteVector]:
     """The deleted positions of the data files `numbers`, by number; files without any have no entry."""
-    found = {
-        int(number): _vector(files.deletes, int(row), storage)
-        for number, row in zip(numbers.tolist(), index.vectors[numbers].tolist(), strict=True)
-        if row >= 0
-    }
+    found = _vectors(files.deletes, index.vectors, numbers[index.vectors[numbers] >= 0], storage)
     wanted = numbers[index.may_have_positions[numbers]]
     if not len(wanted):
         return found
@@ -73,14 +69,24 @@ def _by_path(deletes: pa.Table, row: int, storage: Storage) -> Mapping[str, Dele
     return parquet.read_by_path(storage, path)
 
 
-def _vector(deletes: pa.Table, row: int, storage: Storage) -> DeleteVector:
-    """A deletion vector by its place in the Puffin file (spec, Deletion Vectors): other blobs of it may be stale."""
-    path, offset, size, count = (
-        deletes.column(name)[row].as_py() for name in ("path", "content_offset", "content_size", "record_count")
+def _vectors(deletes: pa.Table, vectors: Numbers, numbers: Numbers, storage: Storage) -> dict[int, DeleteVector]:
+    """Deletion vectors by their places in Puffin files (spec, Deletion Vectors): other blobs there may be stale."""
+    if not len(numbers):
+        return {}
+    chosen = deletes.take(pa.array(vectors[numbers]))
+    paths, offsets, sizes, counts = (
+        chosen.column(name).to_pylist() for name in ("path", "content_offset", "content_size", "record_count")
     )
-    if offset is None or size is None:
-        raise DataError(f"The metadata is corrupt: it does not say where in {path} the deletion vector lies.")
-    vector = roaring.decode(storage.read_ranges([(path, offset, offset + size)])[0], f"{path} at {offset}")
+    if None in offsets or None in sizes:
+        raise DataError(f"The metadata is corrupt: it does not say where the deletion vectors in {paths[0]} lie.")
+    ranges = [(path, offset, offset + size) for path, offset, size in zip(paths, offsets, sizes, strict=True)]
+    blobs = storage.read_ranges(ranges)
+    decoded = map(_decoded, blobs, paths, offsets, counts)
+    return dict(zip(numbers.tolist(), decoded, strict=True))
+
+
+def _decoded(blob: bytes, path: str, offset: int, count: int) -> DeleteVector:
+    vector = roaring.decode(blob, f"{path} at {offset}")
     if len(vector) != count:
         raise DataError(
             f"The deletion vector in {path} at {offset} has {len(vector)} rows, the metadata says {count}: one of them "

@@ -163,7 +163,8 @@ class TableVersion:
         spec_id: int,
         vectors: Mapping[int, DeleteVector],
     ) -> FileGroup:
-        deletes = {row: vectors[number] for row, number in enumerate(numbers.tolist()) if number in vectors}
+        with_deletes = np.flatnonzero(np.isin(numbers, np.fromiter(vectors, np.int64)))
+        deletes = {row: vectors[int(numbers[row])] for row in with_deletes.tolist()}
         reaching = tuple(deletes for deletes in self._equality_deletes(numbers) if deletes.reached().any())
         return FileGroup(
             files,

@@ -252,11 +252,18 @@ class Table:
 
     def ids(self) -> list[Any]:
         """The first column, after checking that counting and reading other columns agree with it."""
-        found = [row[0] for row in self.rows()]
-        assert self.rows("SELECT count(*) FROM t") == [(len(found),)]
-        assert len(self.rows("SELECT 1 FROM t")) == len(found)
-        assert bool(self.rows("SELECT 1 FROM t LIMIT 1")) == bool(found)
-        return found
+        with self.connect() as connection:
+
+            def ask(sql: str) -> list[tuple[Any, ...]]:
+                cursor = connection.cursor()
+                cursor.execute(sql)
+                return list(cursor.fetchall())
+
+            found = [row[0] for row in ask("SELECT * FROM t")]
+            assert ask("SELECT count(*) FROM t") == [(len(found),)]
+            assert len(ask("SELECT 1 FROM t")) == len(found)
+            assert bool(ask("SELECT 1 FROM t LIMIT 1")) == bool(found)
+        return sorted(found, key=lambda value: (value is None, value))
 
     # Encoding
 
