@@ -244,16 +244,22 @@ class Catalog(ABC):
         """Release connections; the catalog can be used again and reconnects."""
 
 
+CHANGE_TYPE = "_change_type"
+
+
 @dataclass(frozen=True)
 class ChangeScan:
     """Rows that were inserted or deleted. `kind` is `insert` or `delete`.
+
+    `kind` None: each row tells by itself, in the scan's last column, `CHANGE_TYPE`: `insert`, `delete`,
+    `update_preimage` or `update_postimage`.
 
     The scan yields exactly the rows that were changed, except where `snapshot` is None: then each row's own snapshot id
     (the scan's
     `snapshot_id` column) is the snapshot of the change, and rows outside the asked range are to be filtered out by it.
     """
 
-    kind: str
+    kind: str | None
     snapshot: int | None
     scan: Scan
 

@@ -10,6 +10,7 @@ from datetime import datetime
 from lakedbapi.errors import NotSupportedError, ProgrammingError
 from lakedbapi.formats.base import Capabilities, Catalog, ChangeScan, CommitResult, Snapshot
 from lakedbapi.formats.delta.contents import TableContents
+from lakedbapi.formats.delta.feed import table_changes
 from lakedbapi.formats.delta.history import read_history
 from lakedbapi.formats.delta.info import table_info
 from lakedbapi.formats.delta.log import LOG
@@ -25,6 +26,7 @@ from lakedbapi.storage.filesystem import Storage
 CAPABILITIES = Capabilities(
     table_versions=True,
     schemas=True,
+    change_feed=True,
     partition_transforms=frozenset({"identity"}),
 )
 _KEPT = 16
@@ -105,7 +107,11 @@ class DeltaCatalog(Catalog):
         raise _read_only()
 
     def table_changes(self, table: TableInfo, start: int | datetime, end: int | datetime) -> Sequence[ChangeScan]:
-        raise NotSupportedError("the change feed of Delta tables cannot be read yet")
+        assert isinstance(start, int)
+        assert isinstance(end, int)
+        assert table.path is not None
+        log = self.table(table.path)
+        return table_changes(log, log.at_version(end), table, self._vectors, start, end)
 
     def data_roots(self) -> Sequence[str]:
         return [self.storage.root]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from bisect import bisect_right
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timezone
 from typing import Any
@@ -93,9 +93,16 @@ class DeltaTable:
         found = parse_commits(commits).infos if commits else {}
         return {version: found.get(version, {}) for version in versions}
 
-    def actions(self, version: int) -> Actions:
-        """What the commit of `version` did."""
-        return parse_commits(self._read([(version, commit_path(self.root, version))]))
+    def actions(self, versions: Iterable[int]) -> Mapping[int, Actions]:
+        """What the commit of each version did; ProgrammingError when the log does not have it (any more)."""
+        listing = self._listing()
+        missing = [version for version in versions if version not in listing.commits]
+        if missing:
+            raise ProgrammingError(
+                f"the log of Delta table {self.root} does not have the commit of version {missing[0]} (any more)"
+            )
+        commits = self._read([(version, listing.commits[version].path) for version in versions])
+        return {commit[0]: parse_commits([commit]) for commit in commits}
 
     def listing(self) -> LogListing:
         """What is in the log now."""

@@ -1,0 +1,148 @@
+"""The change feed: rows that changed between two versions (protocol, "Change Data Files" and "Reader Requirements for
+AddCDCFile")."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lakedbapi.errors import ProgrammingError
+from lakedbapi.formats.base import CHANGE_TYPE, ChangeScan
+from lakedbapi.formats.delta.columns import ADDS, FILES
+from lakedbapi.formats.delta.commits import Actions
+from lakedbapi.formats.delta.contents import TableContents
+from lakedbapi.formats.delta.paths import full_paths
+from lakedbapi.formats.delta.state import TableState, file_keys
+from lakedbapi.formats.delta.table import DeltaTable
+from lakedbapi.formats.delta.vector_cache import VectorCache
+from lakedbapi.model.catalog import TableInfo
+from lakedbapi.model.delete_vector import DeleteVector
+from lakedbapi.model.scan import NAME, FileGroup, Scan
+from lakedbapi.model.types import UNASSIGNED, Field, Scalar, Schema
+
+_SWITCH = "delta.enableChangeDataFeed"
+_KIND = Field(CHANGE_TYPE, Scalar("varchar"), UNASSIGNED)
+
+
+def table_changes(
+    log: DeltaTable, state: TableState, table: TableInfo, vectors: VectorCache, start: int, end: int
+) -> Sequence[ChangeScan]:
+    """The changes of the versions from `start` to `end`, in the columns of `table`, which `state` is of."""
+    actions = log.actions(range(max(start, 0), end + 1))
+    _check_switched_on(log, actions)
+    return [
+        change
+        for version, done in actions.items()
+        for change in _Version(log, state, table, vectors, version, done).changes()
+    ]
+
+
+def _check_switched_on(log: DeltaTable, actions: Mapping[int, Actions]) -> None:
+    """Without the switch, a writer that copies rows leaves no trace of which of them it changed."""
+    metadata = log.at_version(min(actions)).metadata
+    for version, done in actions.items():
+        metadata = done.metadata or metadata
+        if metadata.configuration.get(_SWITCH, "false").lower() != "true":
+            raise ProgrammingError(
+                f"version {version} of Delta table {log.root} has no change feed: {_SWITCH} was not true then; ask for "
+                "later versions, or compare two versions"
+            )
+
+
+@dataclass(frozen=True)
+class _Version:
+    """The changes of one commit."""
+
+    log: DeltaTable
+    state: TableState
+    table: TableInfo
+    vectors: VectorCache
+    version: int
+    actions: Actions
+
+    def changes(self) -> Iterator[ChangeScan]:
+        if self.actions.cdc.num_rows:
+            # They cover all changes of the version.
+            yield self._told()
+            return
+        adds, removes = _changing(self.actions.adds), self._complete(_changing(self.actions.removes))
+        vectors = self._vectors(pa.concat_tables([removes, adds]))
+        gone, here = vectors[: removes.num_rows], vectors[removes.num_rows :]
+        before = dict(zip(full_paths(self.log.root, removes["path"]).to_pylist(), gone, strict=True))
+        after = dict(zip(full_paths(self.log.root, adds["path"]).to_pylist(), here, strict=True))
+        yield from self._rows("delete", removes, before, after)
+        yield from self._rows("insert", adds, after, before)
+
+    def _told(self) -> ChangeScan:
+        """The rows of change files, each of which says what happened to it."""
+        files = _in_columns(self.actions.cdc)
+        # Change files have no field id for the kind of change.
+        groups = tuple(replace(group, match=NAME) for group in self._groups(files))
+        return ChangeScan(None, self.version, Scan(Schema((*self.table.schema.fields, _KIND)), groups))
+
+    def _rows(
+        self,
+        kind: str,
+        files: pa.Table,
+        own: dict[str, DeleteVector],
+        other: dict[str, DeleteVector],
+    ) -> Iterator[ChangeScan]:
+        """Rows of `files` that are live by their own vector, and not by the other one of the same file."""
+        if not files.num_rows:
+            return
+        groups = []
+        for group in self._groups(files):
+            counts = group.files["record_count"].to_numpy()
+            deletes: dict[int, DeleteVector] = {}
+            for number, path in enumerate(group.files["path"].to_pylist()):
+                hidden = own[path]
+                if path in other:
+                    hidden = hidden | other[path].complement(int(counts[number]))
+                if hidden:
+                    deletes[number] = hidden
+            groups.append(replace(group, deletes=deletes))
+        yield ChangeScan(kind, self.version, Scan(self.table.schema, tuple(groups)))
+
+    def _groups(self, files: pa.Table) -> Sequence[FileGroup]:
+        """The files as they are read, without their deletes."""
+        plain = files.select(FILES.names).set_column(
+            FILES.get_field_index("deletion_vector"),
+            FILES.field("deletion_vector"),
+            pa.nulls(files.num_rows, FILES.field("deletion_vector").type),
+        )
+        state = replace(self.state, files=plain, version=self.version)
+        contents = TableContents(self.log.storage, state, self.table, self.vectors)
+        return contents.file_groups(contents.files)
+
+    def _complete(self, removes: pa.Table) -> pa.Table:
+        """Removed files, with what the log told when it added them where it does not say it again."""
+        if not self.table.partitioning or not removes["partition_values"].null_count:
+            return _in_columns(removes)
+        before = self.log.at_version(self.version - 1)
+        number = pc.index_in(file_keys(self.log.root, removes), file_keys(self.log.root, before.files))
+        return _in_columns(before.files.take(number.drop_null()))
+
+    def _vectors(self, files: pa.Table) -> list[DeleteVector]:
+        descriptors: list[dict[str, Any] | None] = files["deletion_vector"].to_pylist()
+        read = iter(
+            self.vectors.read(self.log.storage, self.log.root, [found for found in descriptors if found is not None])
+        )
+        return [DeleteVector() if found is None else next(read) for found in descriptors]
+
+
+def _changing(actions: pa.Table) -> pa.Table:
+    """Those that change what the table says; the others only rearrange it."""
+    return actions.filter(pc.fill_null(actions["data_change"], True))
+
+
+def _in_columns(actions: pa.Table) -> pa.Table:
+    """File actions in the columns of `ADDS`."""
+    columns = [
+        actions[field.name] if field.name in actions.schema.names else pa.nulls(actions.num_rows, field.type)
+        for field in ADDS
+    ]
+    return pa.Table.from_arrays(columns, schema=ADDS)

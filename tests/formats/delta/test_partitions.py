@@ -1,0 +1,110 @@
+"""Partition values are those of the log, whatever directories are called."""
+
+from __future__ import annotations
+
+import datetime
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from lakedbapi.errors import DataError
+from tests.formats.delta.conftest import Connect
+from tests.formats.delta.writing import Table
+
+UTC = datetime.timezone.utc
+INSTANT = datetime.datetime(2021, 5, 6, 7, 8, 9, 123456, UTC)
+NAN = float("nan")
+
+
+def value(connect: Connect, directory: Path, type: str, text: str | None) -> Any:
+    """The partition value that a row has, by its text in the log."""
+    table = Table(directory / "t").create([("i", "long"), ("p", type)], ["p"])
+    table.commit(table.file("p=misleading/a.parquet", [1], partitionValues={"p": text}))
+    [(found,)] = connect(table.path).execute("SELECT p FROM t").fetchall()
+    return found
+
+
+@pytest.mark.parametrize(
+    ("type", "text", "expected"),
+    [
+        ("string", "x=y/%2F é", "x=y/%2F é"),
+        ("string", "", None),
+        ("string", None, None),
+        ("long", "-9223372036854775808", -(1 << 63)),
+        ("integer", "01", 1),
+        ("short", "-5", -5),
+        ("byte", "127", 127),
+        ("float", "1.5", 1.5),
+        ("double", "1.0E20", 1e20),
+        ("double", "100000000000000000000", 1e20),
+        ("double", "-Infinity", float("-inf")),
+        ("double", "inf", float("inf")),
+        ("decimal(12,5)", "-2342342.23423", Decimal("-2342342.23423")),
+        ("decimal(12,5)", "1E+2", Decimal("100.00000")),
+        ("decimal(4,2)", "1.5", Decimal("1.50")),
+        ("boolean", "TRUE", True),
+        ("boolean", "false", False),
+        ("date", "2021-05-06", datetime.date(2021, 5, 6)),
+        ("date", "0001-01-01", datetime.date(1, 1, 1)),
+        ("timestamp", "2021-05-06T07:08:09.123456Z", INSTANT),
+        ("timestamp", "2021-05-06 07:08:09.123456", INSTANT),
+        ("timestamp", "2021-05-06 07:08:09.123456+00", INSTANT),
+        ("timestamp", "2021-05-06T09:08:09.123456+02:00", INSTANT),
+        ("timestamp", "2021-05-06 09:08:09.123456+0200", INSTANT),
+        ("timestamp", "2021-05-06 00:00:00", datetime.datetime(2021, 5, 6, tzinfo=UTC)),
+        ("timestamp", "9999-12-31T23:59:59.999999Z", datetime.datetime(9999, 12, 31, 23, 59, 59, 999999, UTC)),
+        ("timestamp_ntz", "2021-05-06 07:08:09.123456", INSTANT.replace(tzinfo=None)),
+        ("timestamp_ntz", "2021-05-06T07:08:09", datetime.datetime(2021, 5, 6, 7, 8, 9)),
+    ],
+)
+def test_texts_of_all_writers_are_understood(
+    connect: Connect, tmp_path: Path, type: str, text: str | None, expected: Any
+) -> None:
+    assert value(connect, tmp_path, type, text) == expected
+
+
+def test_nan_is_a_value(connect: Connect, tmp_path: Path) -> None:
+    assert str(value(connect, tmp_path, "double", "NaN")) == "nan"
+
+
+@pytest.mark.parametrize(
+    ("type", "text"),
+    [("integer", "x"), ("byte", "128"), ("date", "10000-01-01"), ("timestamp", "noon"), ("decimal(4,2)", "123.45")],
+)
+def test_a_text_that_is_no_value_is_named(connect: Connect, tmp_path: Path, type: str, text: str) -> None:
+    with pytest.raises(DataError, match=r"column 'p',? has .*partition value"):
+        value(connect, tmp_path, type, text)
+
+
+def test_a_missing_key_is_null(connect: Connect, tmp_path: Path) -> None:
+    table = Table(tmp_path / "t").create([("i", "long"), ("p", "string")], ["p"])
+    table.commit(table.file("a.parquet", [1]))
+    assert connect(table.path).execute("SELECT i, p FROM t").fetchall() == [(1, None)]
+
+
+def test_a_column_in_the_file_does_not_count(connect: Connect, tmp_path: Path) -> None:
+    table = Table(tmp_path / "t").create([("i", "long"), ("p", "string")], ["p"])
+    rows = pa.table({"i": [1], "p": ["of the file"]})
+    table.commit(table.file("a.parquet", rows, partitionValues={"p": "of the log"}))
+    assert connect(table.path).execute("SELECT p FROM t").fetchall() == [("of the log",)]
+
+
+def test_names_are_found_in_any_case(connect: Connect, tmp_path: Path) -> None:
+    table = Table(tmp_path / "t").create([("I", "long"), ("P", "string")], ["P"])
+    table.commit(table.file("a.parquet", [1], partitionValues={"P": "x"}))
+    assert connect(table.path).execute("SELECT i, p FROM T").fetchall() == [(1, "x")]
+
+
+def test_files_are_pruned_by_typed_values(connect: Connect, tmp_path: Path) -> None:
+    table = Table(tmp_path / "t").create([("i", "long"), ("p", "timestamp")], ["p"])
+    texts = ["2020-01-01 00:00:00", "2020-01-01T00:00:00.000000Z", "2020-01-02 00:00:00", None]
+    for number, text in enumerate(texts):
+        table.commit(table.file(f"{number}.parquet", [number], partitionValues={"p": text}))
+    connection = connect(table.path)
+    query = "SELECT i FROM t WHERE p = TIMESTAMPTZ '2020-01-01 00:00:00+00' ORDER BY i"
+    assert connection.execute(query).fetchall() == [(0,), (1,)]
+    assert "2 of 4 data files read" in str(connection.execute(f"EXPLAIN {query}").fetchone())
+    assert "1 of 4" in str(connection.execute("EXPLAIN SELECT i FROM t WHERE p IS NULL").fetchone())
