@@ -117,6 +117,8 @@ class _Collector:
     found: dict[RelationName, Relation] = field(default_factory=dict)
     expanding: dict[RelationName, Select] = field(default_factory=dict)
     """The queries of the views that are being looked into, outermost first."""
+    inside: set[RelationName] = field(default_factory=set)
+    """Tables that a view or macro reads: the conditions of the query around it are not about these rows."""
 
     def collect(self, identifiers: frozenset[str], specials: Sequence[Special], place: _Place) -> None:
         for view, schema, suffix in self._schemas(identifiers, place):
@@ -165,13 +167,17 @@ class _Collector:
         contents = view.contents(table)
         key = (called or table.name).casefold()
         condition = self.predicates.get(key)
-        if self.expanding or condition is None:
+        if self.expanding:
+            self.inside.add(name)
+        if name in self.inside or condition is None:
             keep = None
         else:
             keep = prune(self.context, contents, condition.predicate, condition.alias).keep
         used = frozenset() if self.expanding else self.hidden.get(key, frozenset())
         extra = {HIDDEN_COLUMNS[column]: column for column in sorted(used) if table.schema.get(column) is None}
-        columns = None if self.expanding else self.aggregated.get(key)
+        if isinstance(known := self.found.get(name), ScanRelation):
+            extra = {**known.extra, **extra}
+        columns = None if name in self.inside else self.aggregated.get(key)
         exhaustive = columns is not None and fixed_width(table.schema, columns)
         self.found[name] = ScanRelation(contents.scan(keep)[0], extra, exhaustive)
 

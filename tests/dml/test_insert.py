@@ -179,7 +179,7 @@ def parquet_files(path: Path) -> list[str]:
 
 
 @pytest.mark.parametrize("keys", ["k", "n", "k, n", "k, bucket(4, x)", "year(day), k"])
-def test_each_file_of_a_partition_is_sorted(lake: Lake, keys: str) -> None:
+def test_each_file_of_a_partition_is_sorted(lake, keys):
     lake("CALL lake.set_option('data_inlining_row_limit', '0')")
     lake(f"CREATE TABLE t (k VARCHAR, n INT, day DATE, x BIGINT) PARTITIONED BY ({keys}) SORTED BY (x DESC)")
     lake(

@@ -179,6 +179,13 @@ def test_a_connection_goes_on_after_a_fault_of_the_engine(lake: Lake) -> None:
     assert lake("SELECT count(*) FROM t, u WHERE c.y = u.y") == [(11,)]
 
 
+@pytest.mark.parametrize("view", ["a", "m", "v", "z1", "z2", "z3"])
+def test_a_condition_on_a_table_is_none_on_the_view_that_reads_it_too(numbers: Lake, view: str) -> None:
+    numbers(f"CREATE VIEW {view} AS SELECT count(*) AS n FROM t")
+    assert numbers(f"SELECT n, i, rowid FROM t, {view} WHERE t.i = 5") == [(190, 5, 5)]
+    assert numbers(f"SELECT n, i FROM {view} JOIN t ON true WHERE i = 105") == [(190, 105)]
+
+
 def test_tables_may_be_called_like_files(lake: Lake) -> None:
     lake('CREATE TABLE "a/b.parquet" (i INTEGER)')
     lake('INSERT INTO "a/b.parquet" VALUES (1), (2)')
