@@ -23,6 +23,7 @@ from lakedbapi.errors import (
     Warning,
 )
 from lakedbapi.model.catalog import AsOf
+from lakedbapi.model.progress import Progress
 from lakedbapi.typecodes import (
     BINARY,
     DATETIME,
@@ -54,7 +55,8 @@ def connect(database: str | os.PathLike[str] = "lake://", **options: Any) -> Con
     or DuckDB's ATTACH text.
 
     Options: `as_of`, `read_only`, `autocommit`, `schema`, `alias` (the catalog's name in SQL), `user`, `password`,
-    `storage_options`, `allow_attach`, `allow_external`, and those of the format, such as `data_path`.
+    `storage_options`, `allow_attach`, `allow_external`, `progress` (a line in the terminal), and
+    those of the format, such as `data_path`.
     """
     return Connection(parse(database, **options))
 
@@ -82,6 +84,7 @@ __all__ = [
     "NotSupportedError",
     "OperationalError",
     "ProgrammingError",
+    "Progress",
     "Time",
     "TimeFromTicks",
     "Timestamp",

@@ -16,8 +16,10 @@ from lakedbapi.arrow_input import arrow_data
 from lakedbapi.cursor import Cursor, Parameters
 from lakedbapi.errors import InterfaceError
 from lakedbapi.model.catalog import AsOf
+from lakedbapi.model.progress import Report
 from lakedbapi.model.sql_types import quote_identifier
 from lakedbapi.session import Session
+from lakedbapi.terminal import ProgressLine
 from lakedbapi.transaction import CatalogView
 from lakedbapi.url import ConnectOptions, point
 
@@ -43,6 +45,8 @@ class Connection:
 
     def __init__(self, options: ConnectOptions) -> None:
         self._session = Session(options)
+        if options.progress:
+            self._session.progress = ProgressLine()
         self._options = options
         self._cursors: weakref.WeakSet[Cursor] = weakref.WeakSet()
         self.closed = False
@@ -74,6 +78,18 @@ class Connection:
     def read_only(self) -> bool:
         """Whether this connection refuses to change anything."""
         return self._session.read_only
+
+    @property
+    def progress(self) -> Report | None:
+        """Called with a `Progress` between the steps of long work, from whatever thread does it; None = nobody is.
+
+        An exception ends the statement as cancelling does.
+        """
+        return self._session.progress
+
+    @progress.setter
+    def progress(self, report: Report | None) -> None:
+        self.session.progress = report
 
     @property
     def snapshot_id(self) -> int | None:

@@ -15,9 +15,10 @@ from lakedbapi import ddl, dml, formats, maintenance, query, sql
 from lakedbapi.context import Context, Counted
 from lakedbapi.engine.base import Engine, Result, TableResult
 from lakedbapi.engine.duckdb import DuckDBEngine
-from lakedbapi.errors import ConflictError, Error, InterfaceError, ProgrammingError
+from lakedbapi.errors import ConflictError, Error, InterfaceError, OperationalError, ProgrammingError
 from lakedbapi.formats.base import Catalog
 from lakedbapi.model.catalog import AsOf
+from lakedbapi.model.progress import Progress, Report
 from lakedbapi.procedures import PROCEDURES
 from lakedbapi.sql import guard
 from lakedbapi.sql import statements as st
@@ -72,6 +73,8 @@ class Session:
         self._closed = False
         self.registered: dict[str, pa.Table | pa.RecordBatchReader] = {}
         self.last_snapshot: int | None = None
+        self.progress: Report | None = None
+        self._cancelled = threading.Event()
         self.search_path = (options.alias, options.schema) if options.format is not None else WITHOUT_CATALOG
         if options.format is not None:
             self._catalogs[options.alias] = _open(options)
@@ -235,6 +238,7 @@ class Session:
 
     def interrupt(self) -> None:
         """Stop the running statement, from any thread; it raises OperationalError."""
+        self._cancelled.set()
         engine = self._engine
         if engine is not None:
             engine.interrupt()
@@ -267,7 +271,15 @@ class Session:
             self.registered,
             as_of,
             self._options.allow_external,
+            self._report,
         )
+
+    def _report(self, progress: Progress) -> None:
+        """Between the steps of a statement: what the engine runs within one, it interrupts itself."""
+        if self._cancelled.is_set():
+            raise OperationalError("The statement was cancelled.")
+        if self.progress is not None:
+            self.progress(progress)
 
     def _parse(self, text: str) -> st.Parsed:
         self._check_open()
@@ -287,6 +299,7 @@ class Session:
         """Run a statement in the transaction, or in one of its own, which is committed, and tried again when it
         conflicts."""
         self._check_open()
+        self._cancelled.clear()
         if isinstance(statement, SESSION_STATEMENTS):
             return self._control(statement)
         if not self._autocommit or self._explicit:

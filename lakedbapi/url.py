@@ -33,6 +33,7 @@ CONNECTION_OPTIONS = frozenset(
         "autocommit",
         "allow_external",
         "allow_attach",
+        "progress",
         "format",
         "storage_options",
     }
@@ -94,6 +95,7 @@ class ConnectOptions:
     autocommit: bool = False
     allow_external: bool = False
     allow_attach: bool = False
+    progress: bool = False
 
     @property
     def shown(self) -> str:
@@ -385,6 +387,7 @@ def _build(format: str | None, location: str, options: dict[str, Any], shown: st
         autocommit=_flag(options, "autocommit"),
         allow_external=_flag(options, "allow_external"),
         allow_attach=_flag(options, "allow_attach"),
+        progress=_flag(options, "progress"),
         format_options=MappingProxyType(_format_options(format, options)),
     )
 

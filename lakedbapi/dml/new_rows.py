@@ -19,6 +19,7 @@ from lakedbapi.dml.writing import write_rows, write_staged
 from lakedbapi.errors import Error
 from lakedbapi.model.arrow import arrow_schema
 from lakedbapi.model.changes import RowChanges, StagedFile, StagedRows, WrittenFile
+from lakedbapi.model.progress import Progress
 
 MEMORY_LIMIT = 128 * 2**20
 """Bytes of Arrow data that a statement's new rows may take before they are written to data files."""
@@ -90,15 +91,22 @@ class NewRows:
     def _completed(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
         """In pieces of at least `CHUNK_ROWS` but for the last."""
         waiting: list[pa.RecordBatch] = []
-        rows = 0
+        rows = done = 0
         for batch in batches:
             waiting.append(batch)
             rows += batch.num_rows
             if rows >= CHUNK_ROWS:
                 yield self.complete(pa.Table.from_batches(waiting))
+                done += rows
+                self._report(done, None)
                 waiting, rows = [], 0
         if rows:
             yield self.complete(pa.Table.from_batches(waiting))
+        if done:
+            self._report(done + rows, done + rows)
+
+    def _report(self, done: int, total: int | None) -> None:
+        self._target.context.report(Progress(f"insert into {self._target.table.name}", done, total, "rows"))
 
     def _hold(self, part: StagedRows) -> None:
         if not part.rows.num_rows:

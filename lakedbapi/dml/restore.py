@@ -27,6 +27,7 @@ from lakedbapi.formats.base import Snapshot
 from lakedbapi.model.catalog import PartitionSpec, TableInfo, provisional_id
 from lakedbapi.model.changes import Operation, RowChanges, StagedFile
 from lakedbapi.model.delete_vector import DeleteVector
+from lakedbapi.model.progress import Progress
 from lakedbapi.model.scan import FileGroup, RowGroup, Scan
 from lakedbapi.query.travel import point_of
 from lakedbapi.sql.statements import Restore
@@ -97,9 +98,11 @@ def _with_rows(target: Target, difference: _Difference) -> RowChanges:
     query = target.query(
         f"SELECT {', '.join(columns)} FROM {target.from_item}", target.scan_relation(difference.returning)
     )
-    if difference.restored > CHUNK_ROWS:
-        context = target.context
+    context, task, count = target.context, f"restore {target.table.name}", difference.restored
+    if count > CHUNK_ROWS:
+        context.report(Progress(task, 0, count, "rows"))
         written = write_rows(context.engine, context.transaction, target.view, target.table, query, row_ids=with_ids)
+        context.report(Progress(task, count, count, "rows"))
         return replace(changes, files=tuple(map(StagedFile, written)))
     rows, new_rows = target.fetch(query), NewRows(target)
     data = typed(rows.select(range(len(target.fields))), target.table.schema)

@@ -29,9 +29,9 @@ def flushed(done: Sequence[FlushDone]) -> Result:
     columns = {
         "schema_name": pa.array([part.schema for part in done], _TEXT),
         "table_name": pa.array([part.table for part in done], _TEXT),
-        "rows_flushed": pa.array([part.rows for part in done], _COUNT),
+        "rows_flushed": pa.array([part.rows for part in done], pa.decimal128(38, 0)),
     }
-    return TableResult(pa.table(columns), ["VARCHAR", "VARCHAR", "BIGINT"])
+    return TableResult(pa.table(columns), ["VARCHAR", "VARCHAR", "HUGEINT"])
 
 
 def paths(found: Sequence[str]) -> Result:

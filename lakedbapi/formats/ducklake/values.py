@@ -77,7 +77,15 @@ def evolve(array: pa.Array, old: Field, new: Field) -> pa.Array:
         items = evolve(array.items, old.type.value, new.type.value)
         return pa.MapArray.from_arrays(_offsets(array), keys, items, type=arrow_type(new.type))
     target = arrow_type(new.type)
-    return array if array.type == target else pc.cast(array, target)
+    if array.type == target:
+        return array
+    try:
+        return pc.cast(array, target)
+    except pa.ArrowInvalid as error:
+        raise DataError(
+            f"column {new.name!r} has values from a time when it was of another type, and not all fit its type now: "
+            f"{error}; read up to a snapshot of that time"
+        ) from error
 
 
 def _offsets(array: pa.Array) -> pa.Array:
