@@ -53,6 +53,8 @@ FORMAT_OPTIONS: Mapping[str, frozenset[str]] = {
 }
 
 SERVERS = {"postgresql": "postgresql", "postgres": "postgresql", "mysql": "mysql", "mariadb": "mysql"}
+ICEBERG_SERVERS = frozenset({"rest", "https", "postgresql", "postgres", "mysql", "mariadb"})
+"""Catalogs that take a login."""
 FILES = {"sqlite": "sqlite", "duckdb": "duckdb"}
 
 SERVER_OPTIONS: Mapping[str, frozenset[str]] = {
@@ -197,7 +199,8 @@ def _from_url(text: str, options: dict[str, Any]) -> tuple[str | None, str, dict
     if format == "ducklake":
         return _ducklake_url(url, kind, options)
     if kind:
-        return format, f"{kind}://{url.netloc}{unquote(url.path)}", options
+        netloc = _with_login(url.netloc, options) if kind in ICEBERG_SERVERS else url.netloc
+        return format, f"{kind}://{netloc}{unquote(url.path)}", options
     return format, _absolute(_local_path(url)), options
 
 
@@ -222,15 +225,20 @@ def _ducklake_url(url: SplitResult, kind: str, options: dict[str, Any]) -> tuple
 
 def _server_url(url: SplitResult, server: str, options: dict[str, Any]) -> str:
     """`postgresql://user:password@host/db?…`; takes credentials and the client's own options out of `options`."""
-    user, password = options.pop("user", None), options.pop("password", None)
-    netloc = url.netloc
-    if user is not None or password is not None:
-        old_user, _, old_password = netloc.rpartition("@")[0].partition(":")
-        name = old_user if user is None else quote(user, safe="")
-        secret = old_password if password is None else quote(password, safe="")
-        netloc = f"{name}{f':{secret}' if secret else ''}@{netloc.rpartition('@')[2]}"
+    netloc = _with_login(url.netloc, options)
     client = {name: str(options.pop(name)) for name in sorted(SERVER_OPTIONS[server] & options.keys())}
     return f"{server}://{netloc}{url.path}" + (f"?{urlencode(client)}" if client else "")
+
+
+def _with_login(netloc: str, options: dict[str, Any]) -> str:
+    """`user:password@host`; takes the credentials out of `options`, where they count more than those in `netloc`."""
+    user, password = options.pop("user", None), options.pop("password", None)
+    if user is None and password is None:
+        return netloc
+    old_user, _, old_password = netloc.rpartition("@")[0].partition(":")
+    name = old_user if user is None else quote(user, safe="")
+    secret = old_password if password is None else quote(password, safe="")
+    return f"{name}{f':{secret}' if secret else ''}@{netloc.rpartition('@')[2]}"
 
 
 def _query(url: SplitResult) -> dict[str, Any]:

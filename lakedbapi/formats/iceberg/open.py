@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from urllib.parse import urlsplit, urlunsplit
+from urllib.parse import unquote, urlsplit, urlunsplit
 
 from pyiceberg.catalog import load_catalog
 
@@ -62,10 +62,12 @@ def _properties(kind: str, location: str) -> dict[str, str]:
     url = urlsplit(location)
     if kind in ("rest", "http", "https"):
         scheme = "http" if kind == "rest" else kind
-        host = url.netloc.rpartition("@")[2]
-        credentials = url.netloc.rpartition("@")[0]
+        login, _, host = url.netloc.rpartition("@")
+        user, _, secret = (unquote(part) for part in login.partition(":"))
         properties = {"type": "rest", "uri": urlunsplit((scheme, host, url.path.rstrip("/"), "", ""))}
-        return {**properties, **({"credential": credentials} if credentials else {})}
+        if user:
+            return {**properties, "credential": f"{user}:{secret}"}
+        return {**properties, **({"token": secret} if secret else {})}
     if kind == "sqlite":
         return {"type": "sql", "uri": f"sqlite://{url.path}"}
     if kind in ("postgresql", "postgres", "mysql", "mariadb"):

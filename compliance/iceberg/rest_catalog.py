@@ -1,0 +1,210 @@
+"""An Iceberg REST catalog over a catalog of pyiceberg: what clients call to read, create and commit tables and views.
+
+Follows the OpenAPI definition of the Iceberg REST catalog for the endpoints that it lists in its configuration. Clients
+log in with client credentials (`user`, `password`) and get the storage's properties with each table.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+import uuid
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from typing import Any, ClassVar
+from urllib.parse import parse_qs, unquote, urlsplit
+
+from pyiceberg.catalog import Catalog
+from pyiceberg.catalog.rest import CreateTableRequest
+from pyiceberg.exceptions import (
+    CommitFailedException,
+    NamespaceAlreadyExistsError,
+    NoSuchNamespaceError,
+    NoSuchTableError,
+    TableAlreadyExistsError,
+)
+from pyiceberg.partitioning import UNPARTITIONED_PARTITION_SPEC
+from pyiceberg.table import CommitTableRequest, Table
+from pyiceberg.table.sorting import UNSORTED_SORT_ORDER
+
+USER, PASSWORD = "analyst", "s3cret"
+_TOKEN = "token-of-the-analyst"
+_ENDPOINTS = [
+    f"{method} /v1/{{prefix}}/{path}"
+    for method, path in (
+        ("GET", "namespaces"),
+        ("POST", "namespaces"),
+        ("GET", "namespaces/{namespace}"),
+        ("GET", "namespaces/{namespace}/tables"),
+        ("POST", "namespaces/{namespace}/tables"),
+        ("GET", "namespaces/{namespace}/tables/{table}"),
+        ("POST", "namespaces/{namespace}/tables/{table}"),
+        ("DELETE", "namespaces/{namespace}/tables/{table}"),
+        ("GET", "namespaces/{namespace}/views"),
+        ("GET", "namespaces/{namespace}/views/{view}"),
+    )
+]
+_STATUS = {
+    NoSuchNamespaceError: 404,
+    NoSuchTableError: 404,
+    NamespaceAlreadyExistsError: 409,
+    TableAlreadyExistsError: 409,
+    CommitFailedException: 409,
+}
+
+Answer = tuple[int, "dict[str, Any] | None"]
+
+
+@dataclass
+class RestCatalog:
+    """`config` goes to clients with every table. `views` maps (namespace, name) to SQL by dialect."""
+
+    catalog: Catalog
+    config: Mapping[str, str] = field(default_factory=dict)
+    views: dict[tuple[tuple[str, ...], str], Mapping[str, str]] = field(default_factory=dict)
+    requests: list[str] = field(default_factory=list)
+    """`METHOD path` of all that came."""
+
+    def answer(self, method: str, path: str, query: Mapping[str, list[str]], body: bytes) -> Answer:
+        parts = [unquote(part) for part in path.strip("/").split("/")]
+        self.requests.append(f"{method} {path}")
+        match method, parts[1:]:
+            case "POST", ["oauth", "tokens"]:
+                return self._token(parse_qs(body.decode()))
+            case "GET", ["config"]:
+                return 200, {"defaults": {}, "overrides": {}, "endpoints": _ENDPOINTS}
+            case "GET", ["namespaces"]:
+                parent = tuple(query["parent"][0].split("\x1f")) if "parent" in query else ()
+                return 200, {"namespaces": [list(n) for n in self.catalog.list_namespaces(parent)]}
+            case "POST", ["namespaces"]:
+                asked = json.loads(body)
+                self.catalog.create_namespace(tuple(asked["namespace"]), asked.get("properties", {}))
+                return 200, asked
+            case "GET", ["namespaces", namespace]:
+                found = self.catalog.load_namespace_properties(_namespace(namespace))
+                return 200, {"namespace": list(_namespace(namespace)), "properties": found}
+            case "GET", ["namespaces", namespace, "tables"]:
+                return 200, _identifiers(self.catalog.list_tables(_namespace(namespace)))
+            case "GET", ["namespaces", namespace, "views"]:
+                return 200, _identifiers([(*n, name) for n, name in self.views if n == _namespace(namespace)])
+            case "GET", ["namespaces", namespace, "views", name]:
+                return self._view(_namespace(namespace), name)
+            case "POST", ["namespaces", namespace, "tables"]:
+                return 200, self._create(_namespace(namespace), CreateTableRequest.model_validate_json(body))
+            case "GET", ["namespaces", namespace, "tables", name]:
+                return 200, self._table(self.catalog.load_table((*_namespace(namespace), name)))
+            case "POST", ["namespaces", namespace, "tables", name]:
+                return 200, self._commit((*_namespace(namespace), name), json.loads(body))
+            case "DELETE", ["namespaces", namespace, "tables", name]:
+                self.catalog.drop_table((*_namespace(namespace), name))
+                return 204, None
+        return 404, _error(404, "NotFoundException", f"there is no {method} {path}")
+
+    def _token(self, form: Mapping[str, list[str]]) -> Answer:
+        if (form.get("client_id"), form.get("client_secret")) != ([USER], [PASSWORD]):
+            return 401, {"error": "invalid_client", "error_description": "Credentials given were not valid"}
+        return 200, {"access_token": _TOKEN, "token_type": "bearer", "expires_in": 3600}
+
+    def _table(self, table: Table) -> dict[str, Any]:
+        metadata = json.loads(table.metadata.model_dump_json())
+        return {"metadata-location": table.metadata_location, "metadata": metadata, "config": dict(self.config)}
+
+    def _create(self, namespace: tuple[str, ...], asked: CreateTableRequest) -> dict[str, Any]:
+        created = self.catalog.create_table(
+            (*namespace, asked.name),
+            asked.table_schema,
+            asked.location,
+            asked.partition_spec or UNPARTITIONED_PARTITION_SPEC,
+            asked.write_order or UNSORTED_SORT_ORDER,
+            asked.properties,
+        )
+        return self._table(created)
+
+    def _commit(self, identifier: tuple[str, ...], body: dict[str, Any]) -> dict[str, Any]:
+        named = {"identifier": {"namespace": list(identifier[:-1]), "name": identifier[-1]}}
+        asked = CommitTableRequest.model_validate({**named, **body})
+        done = self.catalog.commit_table(self.catalog.load_table(identifier), asked.requirements, asked.updates)
+        return {"metadata-location": done.metadata_location, "metadata": json.loads(done.metadata.model_dump_json())}
+
+    def _view(self, namespace: tuple[str, ...], name: str) -> Answer:
+        texts = self.views.get((namespace, name))
+        if texts is None:
+            return 404, _error(404, "NoSuchViewException", f"there is no view {name}")
+        version = {
+            "version-id": 1,
+            "schema-id": 0,
+            "timestamp-ms": 0,
+            "summary": {},
+            "representations": [{"type": "sql", "sql": sql, "dialect": dialect} for dialect, sql in texts.items()],
+            "default-namespace": list(namespace),
+        }
+        metadata = {
+            "view-uuid": str(uuid.uuid4()),
+            "format-version": 1,
+            "location": "/nowhere",
+            "schemas": [{"type": "struct", "schema-id": 0, "fields": []}],
+            "current-version-id": 1,
+            "versions": [version],
+            "version-log": [{"version-id": 1, "timestamp-ms": 0}],
+            "properties": {},
+        }
+        return 200, {"metadata-location": "/nowhere", "metadata": metadata, "config": {}}
+
+
+def _namespace(text: str) -> tuple[str, ...]:
+    return tuple(text.split("\x1f"))
+
+
+def _identifiers(found: list[tuple[str, ...]]) -> dict[str, Any]:
+    return {"identifiers": [{"namespace": list(i[:-1]), "name": i[-1]} for i in found]}
+
+
+def _error(code: int, kind: str, message: str) -> dict[str, Any]:
+    return {"error": {"message": message, "type": kind, "code": code}}
+
+
+class _Handler(BaseHTTPRequestHandler):
+    served: ClassVar[RestCatalog]
+
+    def _serve(self) -> None:
+        url = urlsplit(self.path)
+        body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        is_open = url.path.endswith(("/config", "/oauth/tokens"))
+        if not is_open and self.headers.get("Authorization") != f"Bearer {_TOKEN}":
+            return self._send(401, _error(401, "NotAuthorizedException", "log in first"))
+        try:
+            return self._send(*self.served.answer(self.command, url.path, parse_qs(url.query), body))
+        except tuple(_STATUS) as error:
+            code = _STATUS[type(error)]
+            return self._send(code, _error(code, type(error).__name__, str(error)))
+
+    do_GET: Callable[..., None] = _serve  # noqa: N815
+    do_POST: Callable[..., None] = _serve  # noqa: N815
+    do_DELETE: Callable[..., None] = _serve  # noqa: N815
+
+    def _send(self, status: int, content: dict[str, Any] | None) -> None:
+        data = b"" if content is None else json.dumps(content).encode()
+        self.send_response(status)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(data)))
+        self.end_headers()
+        self.wfile.write(data)
+
+    def log_message(self, format: str, *args: Any) -> None:
+        pass
+
+
+@contextmanager
+def serving(catalog: RestCatalog) -> Iterator[int]:
+    """The port that the catalog is served at on 127.0.0.1."""
+    server = HTTPServer(("127.0.0.1", 0), type("Handler", (_Handler,), {"served": catalog}))
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    try:
+        yield server.server_port
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()

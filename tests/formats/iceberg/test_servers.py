@@ -1,0 +1,158 @@
+"""Catalogs and storage behind a network: REST, PostgreSQL, S3."""
+
+from __future__ import annotations
+
+import os
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pyiceberg.catalog import Catalog, load_catalog
+from pyiceberg.schema import Schema
+from pyiceberg.types import LongType, NestedField, StringType
+
+import lakedbapi
+from compliance.iceberg.rest_catalog import PASSWORD, USER, RestCatalog, serving
+from compliance.peers.lakes import POSTGRESQL
+from tests.formats.iceberg import installed  # noqa: F401
+
+SCHEMA = Schema(NestedField(1, "id", LongType(), required=False), NestedField(2, "name", StringType(), required=False))
+
+
+def fill(catalog: Catalog) -> None:
+    catalog.create_namespace("ns")
+    table = catalog.create_table("ns.t", SCHEMA)
+    table.append(pa.table({"id": pa.array([1, 2], pa.int64()), "name": ["a", "b"]}))
+
+
+def rows(connection: lakedbapi.Connection, sql: str) -> list[tuple[Any, ...]]:
+    cursor = connection.cursor()
+    cursor.execute(sql)
+    return sorted(cursor.fetchall())
+
+
+@pytest.fixture
+def served(tmp_path: Path) -> Iterator[tuple[RestCatalog, int]]:
+    catalog = load_catalog("behind", type="sql", uri=f"sqlite:///{tmp_path}/c.db", warehouse=f"file://{tmp_path}/w")
+    rest = RestCatalog(catalog)
+    with serving(rest) as port:
+        yield rest, port
+    catalog.close()
+
+
+def test_a_rest_catalog_with_a_login(served: tuple[RestCatalog, int]) -> None:
+    rest, port = served
+    fill(rest.catalog)
+    connection = lakedbapi.connect(f"iceberg+rest://127.0.0.1:{port}", user=USER, password=PASSWORD, schema="ns")
+    assert rows(connection, "SELECT * FROM t") == [(1, "a"), (2, "b")]
+    assert rows(connection, "SELECT id FROM ns.t WHERE name = 'b'") == [(2,)]
+    connection.close()
+
+
+def test_a_login_that_is_wrong_shows_no_secret(served: tuple[RestCatalog, int]) -> None:
+    _, port = served
+    with pytest.raises(lakedbapi.OperationalError) as caught:
+        lakedbapi.connect(f"iceberg+rest://{USER}:hunter2@127.0.0.1:{port}").cursor().execute("SELECT 1 FROM ns.t")
+    assert "hunter2" not in str(caught.value)
+
+
+def test_a_server_that_is_not_there(tmp_path: Path) -> None:
+    with pytest.raises(lakedbapi.OperationalError, match="opening the Iceberg catalog rest"):
+        lakedbapi.connect("iceberg+rest://127.0.0.1:1").cursor().execute("SELECT 1 FROM ns.t")
+
+
+def test_only_the_tables_that_are_named_are_loaded(served: tuple[RestCatalog, int]) -> None:
+    rest, port = served
+    fill(rest.catalog)
+    for number in range(5):
+        rest.catalog.create_table(f"ns.other{number}", SCHEMA)
+    connection = lakedbapi.connect(f"iceberg+rest://{USER}:{PASSWORD}@127.0.0.1:{port}")
+    rows(connection, "SELECT 1 FROM ns.t")
+    rest.requests.clear()
+    connection.commit()
+    rows(connection, "SELECT id FROM ns.t")
+    loads = [request for request in rest.requests if "/tables/" in request]
+    assert loads == ["GET /v1/namespaces/ns/tables/t"]
+    connection.close()
+
+
+def test_views(served: tuple[RestCatalog, int]) -> None:
+    rest, port = served
+    fill(rest.catalog)
+    rest.views[("ns",), "names"] = {"spark": "SELECT `name` FROM t", "duckdb": "SELECT name FROM t"}
+    rest.views[("ns",), "foreign"] = {"spark": "SELECT `name` FROM t"}
+    connection = lakedbapi.connect(f"iceberg+rest://{USER}:{PASSWORD}@127.0.0.1:{port}")
+    assert rows(connection, "SELECT * FROM ns.names") == [("a",), ("b",)]
+    with pytest.raises(lakedbapi.NotSupportedError, match="dialect 'spark'"):
+        rows(connection, "SELECT * FROM ns.foreign")
+    connection.close()
+
+
+def test_s3_with_the_credentials_that_the_catalog_hands_out(tmp_path: Path) -> None:
+    server = pytest.importorskip("moto.server")
+    pytest.importorskip("s3fs")
+    running = server.ThreadedMotoServer(ip_address="127.0.0.1", port=0)
+    running.start()
+    try:
+        host, port = running.get_host_and_port()
+        config = {
+            "s3.endpoint": f"http://{host}:{port}",
+            "s3.access-key-id": "key",
+            "s3.secret-access-key": "secret",
+            "s3.region": "us-east-1",
+        }
+        import boto3
+
+        boto3.client(
+            "s3", endpoint_url=config["s3.endpoint"], aws_access_key_id="key", aws_secret_access_key="secret"
+        ).create_bucket(Bucket="lake")
+        catalog = load_catalog(
+            "behind",
+            type="sql",
+            uri=f"sqlite:///{tmp_path}/c.db",
+            warehouse="s3://lake/warehouse",
+            **{"py-io-impl": "pyiceberg.io.fsspec.FsspecFileIO", **config},
+        )
+        fill(catalog)
+        with serving(RestCatalog(catalog, config)) as rest_port:
+            connection = lakedbapi.connect(f"iceberg+rest://{USER}:{PASSWORD}@127.0.0.1:{rest_port}")
+            assert rows(connection, "SELECT * FROM ns.t") == [(1, "a"), (2, "b")]
+            connection.close()
+        options = {"endpoint_url": config["s3.endpoint"], "key": "key", "secret": "secret"}
+        connection = lakedbapi.connect(
+            f"iceberg+sqlite:///{tmp_path}/c.db",
+            warehouse="s3://lake/warehouse",
+            catalog="behind",
+            storage_options=options,
+        )
+        assert rows(connection, "SELECT count(*) FROM ns.t") == [(2,)]
+        connection.close()
+        catalog.close()
+    finally:
+        running.stop()
+
+
+def test_a_catalog_in_postgresql(tmp_path: Path) -> None:
+    psycopg = pytest.importorskip("psycopg")
+    name = f"iceberg_{uuid.uuid4().hex[:12]}"
+    try:
+        admin = psycopg.connect(POSTGRESQL, autocommit=True, dbname="postgres")
+    except psycopg.OperationalError as error:
+        assert not os.environ.get("LAKE_CI"), error
+        pytest.skip(f"needs PostgreSQL: {error}")
+    admin.execute(f"CREATE DATABASE {name}")
+    url = POSTGRESQL.rpartition("/")[0] if POSTGRESQL.count("/") > 2 else POSTGRESQL
+    try:
+        driver_url = f"{url}/{name}".replace("postgresql://", "postgresql+psycopg://")
+        catalog = load_catalog("default", type="sql", uri=driver_url, warehouse=f"file://{tmp_path}/w")
+        fill(catalog)
+        connection = lakedbapi.connect(f"iceberg+{url}/{name}?warehouse=file://{tmp_path}/w")
+        assert rows(connection, "SELECT * FROM ns.t") == [(1, "a"), (2, "b")]
+        connection.close()
+        catalog.close()
+    finally:
+        admin.execute(f"DROP DATABASE {name} WITH (FORCE)")
+        admin.close()
