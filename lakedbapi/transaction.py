@@ -309,8 +309,27 @@ class Transaction:
                 f"this transaction has changes in catalog {others[0]!r} and cannot also change {alias!r}: "
                 "a commit is atomic in one catalog only; commit first, then change the other"
             )
+        self._check_one_table(alias, changes)
         self._state = _State({**self._state.changes, alias: changes})
         self._views.pop(alias, None)
+
+    def _check_one_table(self, alias: str, changes: Changes) -> None:
+        """NotSupportedError when the catalog cannot commit the changes of several tables at once."""
+        capabilities = self._catalog(alias).capabilities
+        if capabilities.multi_table_commit or capabilities.table_by_table:
+            return
+        ids = {*changes.tables, *(id for id, rows in changes.rows.items() if not rows.empty)}
+        if len(ids) < 2:
+            return
+        base = self._pin(alias)
+        tables = [base.table_of(id) or changes.tables.get(id) for id in sorted(ids)]
+        names = {(table.schema_id, table.name.casefold()): table.name for table in tables if table is not None}
+        if len(names) > 1:
+            raise NotSupportedError(
+                f"a transaction in catalog {alias!r} can change one table, since each has a log of its own, and this "
+                f"one would change {' and '.join(sorted(names.values()))}: commit after each table, or connect with "
+                "non_atomic=true to commit them one by one"
+            )
 
     def check_writable(self, alias: str) -> None:
         """ProgrammingError where this connection only reads the catalog; NotSupportedError where it is of a version

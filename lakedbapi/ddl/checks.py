@@ -10,6 +10,7 @@ from lakedbapi.engine.base import Query, RelationName, ScanRelation
 from lakedbapi.errors import IntegrityError
 from lakedbapi.model.catalog import Constraint, TableInfo
 from lakedbapi.model.sql_types import quote_identifier
+from lakedbapi.query.checks import violation
 from lakedbapi.query.prune import prune
 
 
@@ -24,13 +25,16 @@ def require_no_nulls(context: Context, alias: str, table: TableInfo, column: str
 
 
 def require_true(context: Context, alias: str, table: TableInfo, check: Constraint) -> None:
-    """IntegrityError when the condition of a CHECK is FALSE for a row."""
+    """IntegrityError when a row violates a CHECK."""
     tree = parse_expression(check.expression or "")
     condition = None if tree is None else exp.Not(this=exp.Paren(this=tree))
-    count = _count(context, alias, table, condition, f"({check.expression}\n) IS FALSE")
+    catalog = context.transaction.view(alias).catalog
+    if catalog.capabilities.nulls_violate_checks:
+        condition = None
+    count = _count(context, alias, table, condition, violation(catalog, check))
     if count:
         raise IntegrityError(
-            f"CHECK ({check.expression}) is FALSE for {count} rows of {table.name}; UPDATE or DELETE them first"
+            f"CHECK ({check.expression}) is violated by {count} rows of {table.name}; UPDATE or DELETE them first"
         )
 
 

@@ -30,6 +30,8 @@ def stage_schema(context: Context, alias: str, schema: SchemaInfo) -> None:
 
 def stage_table(context: Context, alias: str, table: TableInfo, rows: RowChanges | None = None) -> None:
     """Stage a new or altered table, and its row changes if these change with it."""
+    view = context.transaction.view(alias)
+    view.catalog.check_table(view.snapshot, view.table_of(table.id), table)
     changes = context.transaction.changes(alias)
     staged = replace(changes, tables={**changes.tables, table.id: table})
     if rows is not None:

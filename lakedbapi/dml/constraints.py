@@ -10,6 +10,7 @@ from lakedbapi.errors import IntegrityError
 from lakedbapi.model.catalog import Constraint
 from lakedbapi.model.scan import RowGroup, Scan
 from lakedbapi.model.sql_types import quote_identifier
+from lakedbapi.query.checks import violation
 from lakedbapi.sql import guard
 
 
@@ -27,10 +28,10 @@ def verify(target: Target, rows: pa.Table) -> None:
 
 
 def _verify_checks(target: Target, rows: pa.Table, checks: list[Constraint]) -> None:
-    """A CHECK is violated where it is FALSE; NULL passes."""
+    """A CHECK is violated where it is FALSE; whether NULL passes is the format's to say."""
     for check in checks:
         guard.check_stored(check.expression or "", f"a CHECK constraint of {target.table.name}")
-    violated = ", ".join(f"count(*) FILTER (WHERE ({check.expression}) IS FALSE)" for check in checks)
+    violated = ", ".join(f"count(*) FILTER (WHERE {violation(target.catalog, check)})" for check in checks)
     name = "_lake_checked"
     sql = f"SELECT {violated} FROM {target.path_of(name)} AS {quote_identifier(target.table.name)}"
     relation = ScanRelation(Scan(target.table.schema, rows=(RowGroup("checked", rows),)))

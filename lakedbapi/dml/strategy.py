@@ -66,7 +66,7 @@ class Policy:
             mode,
             number("lake.rewrite_deleted_fraction", DELETED_FRACTION),
             int(number("lake.rewrite_max_rows", MAX_ROWS)),
-            target.capabilities.delete_vectors,
+            target.catalog.has_delete_vectors(target.table),
         )
 
     def rewrites(self, records: npt.NDArray[np.int64], live: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
@@ -80,7 +80,7 @@ class Policy:
     def reason(self, rewritten: bool) -> str:
         """What is done with a file, and why."""
         if not self.delete_vectors:
-            return f"{COPY_ON_WRITE}, since the format has no delete vectors"
+            return f"{COPY_ON_WRITE}, since the table has no delete vectors"
         if self.mode != AUTO:
             return f"{self.mode}, as lake.write_mode says"
         rule = f"at least {self.deleted_fraction:.0%} of the rows gone and at most {self.max_rows:,} left"

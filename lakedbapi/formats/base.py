@@ -39,6 +39,10 @@ class Capabilities:
     row_changes: bool = False
     """DELETE, UPDATE and MERGE."""
     inserts: bool = False
+    nulls_violate_checks: bool = False
+    """Whether a CHECK must be TRUE; else it must not be FALSE."""
+    table_by_table: bool = False
+    """Without `multi_table_commit`: whether the changes of several tables are committed one after the other."""
     delete_vectors: bool = False
     """Merge-on-read; without it every row-level change is copy-on-write."""
     row_ids: bool = False
@@ -196,6 +200,14 @@ class Catalog(ABC):
     @abstractmethod
     def data_directory(self, table: TableInfo, schema: SchemaInfo) -> str:
         """Where new data files of `table` go, ending in `/`; also known for a table that is not committed yet."""
+
+    def check_table(self, snapshot: Snapshot, old: TableInfo | None, table: TableInfo) -> None:
+        """NotSupportedError, which tells the way out, when the format cannot have `table`, new or altered from `old`,
+        in a transaction on `snapshot`. Its fields are numbered."""
+
+    def has_delete_vectors(self, table: TableInfo) -> bool:
+        """Whether rows of `table` may be deleted without rewriting their file."""
+        return self.capabilities.delete_vectors
 
     def file_layout(self, table: TableInfo) -> FileLayout:
         """What data files of `table` are called and have in them."""

@@ -82,6 +82,8 @@ class RowChanges:
     deleted_rows: Mapping[str, DeleteVector] = field(default_factory=dict)
     """Newly deleted positions in committed row groups (inlined data), by the group's `key`, as at the pinned
     snapshot."""
+    change_files: tuple[WrittenFile, ...] = ()
+    """What happened to rows, for the change feed of formats that store it; written just before the commit."""
     rewritten: frozenset[int] = frozenset()
     """The subset of `removed` that copy-on-write replaced: their surviving rows are in `rows`/`files` with row ids."""
 

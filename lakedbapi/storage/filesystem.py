@@ -144,11 +144,21 @@ class Storage:
             else:
                 self.filesystem.pipe_file(path, data)
 
+    @property
+    def has_directories(self) -> bool:
+        """Whether a directory can be there without files."""
+        return not exclusive.protocols(self.filesystem) & exclusive.CONDITIONAL
+
     def makedirs(self, path: str) -> None:
         """Make the directory `path` and its parents, where the store has directories."""
-        if not exclusive.protocols(self.filesystem) & exclusive.CONDITIONAL:
+        if self.has_directories:
             with _reported("making directory", path):
                 self.filesystem.makedirs(path, exist_ok=True)
+
+    def remove_tree(self, path: str) -> None:
+        """Remove the directory `path` with everything in it; one that is missing already is fine."""
+        with _reported("removing", path), suppress(FileNotFoundError):
+            self.filesystem.rm(path, recursive=True)
 
     def delete(self, paths: Iterable[str]) -> None:
         """Remove files; one that is missing already is fine."""

@@ -3,30 +3,53 @@
 from __future__ import annotations
 
 import threading
+import uuid
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 
 from lakedbapi.errors import NotSupportedError, ProgrammingError
 from lakedbapi.formats.base import Capabilities, Catalog, ChangeScan, CommitResult, Snapshot
+from lakedbapi.formats.delta import identity
+from lakedbapi.formats.delta.committer import Committer
 from lakedbapi.formats.delta.contents import TableContents
+from lakedbapi.formats.delta.definition import (
+    MAX_ID,
+    VECTORS,
+    check_altered,
+    check_new,
+    codec,
+    is_set,
+    mapping_mode,
+    numbered,
+)
 from lakedbapi.formats.delta.feed import table_changes
 from lakedbapi.formats.delta.history import read_history
 from lakedbapi.formats.delta.info import table_info
 from lakedbapi.formats.delta.log import LOG
+from lakedbapi.formats.delta.schema import physical_names, walk
 from lakedbapi.formats.delta.snapshot import DeltaSnapshot
 from lakedbapi.formats.delta.state import TableState
 from lakedbapi.formats.delta.table import DeltaTable
 from lakedbapi.formats.delta.vector_cache import VectorCache
+from lakedbapi.formats.delta.writer_features import is_true
 from lakedbapi.formats.tree import Tree
 from lakedbapi.model.catalog import AsOf, SchemaInfo, SnapshotInfo, TableInfo
 from lakedbapi.model.changes import Changes
+from lakedbapi.model.layout import FileLayout
 from lakedbapi.storage.filesystem import Storage
 
 CAPABILITIES = Capabilities(
     table_versions=True,
     schemas=True,
     change_feed=True,
+    ddl=True,
+    inserts=True,
+    row_changes=True,
+    delete_vectors=True,
+    identity_columns=True,
+    nulls_violate_checks=True,
     partition_transforms=frozenset({"identity"}),
 )
 _KEPT = 16
@@ -37,11 +60,15 @@ class DeltaCatalog(Catalog):
     format = "delta"
     capabilities = CAPABILITIES
 
-    def __init__(self, storage: Storage) -> None:
+    def __init__(self, storage: Storage, *, non_atomic: bool = False) -> None:
+        """`non_atomic`: a transaction may change several tables, which are committed one after the other."""
         self.storage = storage
+        self.capabilities = replace(CAPABILITIES, table_by_table=non_atomic)
+        self._physical: dict[int, dict[int, str]] = {}
+        """Names in files, by table id and field id, of tables that map columns. They never change."""
         self._tables: dict[str, DeltaTable] = {}
         self._contents: OrderedDict[tuple[int, int, str], TableContents] = OrderedDict()
-        self._vectors = VectorCache()
+        self.vectors = VectorCache()
         self._lock = threading.RLock()
 
     def __repr__(self) -> str:
@@ -62,8 +89,28 @@ class DeltaCatalog(Catalog):
         with self._lock:
             return self._tables.setdefault(root, DeltaTable(self.storage, root))
 
+    def forget(self, root: str) -> None:
+        """The table in `root` is gone."""
+        with self._lock:
+            self._tables.pop(root, None)
+
     def info(self, state: TableState, schema_id: int, name: str) -> TableInfo:
-        return table_info(state, schema_id, name)
+        table = table_info(state, schema_id, name)
+        if mapping_mode(table.properties) != "none":
+            with self._lock:
+                self._physical.setdefault(table.id, {}).update(physical_names(state.metadata.schema_string))
+        return table
+
+    def physical_names(self, table: TableInfo) -> Mapping[int, str]:
+        """Field id -> name in files and in the log, of the fields that have one of their own."""
+        if mapping_mode(table.properties) == "none":
+            return {}
+        with self._lock:
+            known = self._physical.setdefault(table.id, {})
+            for field in walk(table.schema):
+                if field.id not in known and field.id > 0:
+                    known[field.id] = f"col-{uuid.uuid4()}"
+            return dict(known)
 
     def contents(self, state: TableState, table: TableInfo) -> TableContents:
         """What the table consists of at `state`, with what was loaded of it before."""
@@ -71,7 +118,7 @@ class DeltaCatalog(Catalog):
             key = table.id, state.version, table.name
             found = self._contents.get(key)
             if found is None or found.state is not state:
-                found = self._contents[key] = TableContents(self.storage, state, table, self._vectors)
+                found = self._contents[key] = TableContents(self.storage, state, table, self.vectors)
                 while len(self._contents) > _KEPT:
                     self._contents.popitem(last=False)
             return found
@@ -84,18 +131,49 @@ class DeltaCatalog(Catalog):
         return read_history(self.table(table.path))
 
     def option(self, name: str, table: TableInfo | None = None) -> str | None:
-        return None if table is None else table.properties.get(name)
+        if table is None:
+            return None
+        return codec(table.properties) if name == "parquet_compression" else table.properties.get(name)
 
     def set_option(
         self, name: str, value: str | None, schema: SchemaInfo | None = None, table: TableInfo | None = None
     ) -> None:
-        raise _read_only()
+        raise NotSupportedError("options of Delta tables are properties: use ALTER TABLE … SET ('name' = 'value')")
 
     def number_fields(self, snapshot: Snapshot, table: TableInfo) -> TableInfo:
-        raise _read_only()
+        highest = int(table.properties.get(MAX_ID, 0))
+        return replace(table, schema=numbered(table.schema, highest), uuid=table.uuid or str(uuid.uuid4()))
+
+    def check_table(self, snapshot: Snapshot, old: TableInfo | None, table: TableInfo) -> None:
+        assert isinstance(snapshot, DeltaSnapshot)
+        committed = snapshot.table_of(table.id) if table.id >= 0 else None
+        if committed is None or old is None:
+            check_new(table)
+            return
+        check_altered(snapshot.state(committed), old, table)
+        if mapping_mode(old.properties) == "none" and mapping_mode(table.properties) != "none":
+            with self._lock:
+                self._physical[table.id] = {field.id: field.name for field in walk(table.schema)}
+
+    def has_delete_vectors(self, table: TableInfo) -> bool:
+        if table.id < 0:
+            return not is_set(table.properties, VECTORS) or is_true(table.properties, VECTORS)
+        return is_true(table.properties, VECTORS)
+
+    def file_layout(self, table: TableInfo) -> FileLayout:
+        names = self.physical_names(table)
+        return FileLayout(
+            prefix="part-00000-",
+            suffix=f"-c000.{codec(table.properties)}",
+            field_ids=bool(names),
+            names=names,
+            partition_columns=False,
+            row_id_column=None,
+        )
 
     def next_identity(self, snapshot: Snapshot, table: TableInfo, column: str) -> int:
-        raise _read_only()
+        assert isinstance(snapshot, DeltaSnapshot)
+        return 1 if table.id < 0 else identity.next_value(snapshot.state(table), table, column)
 
     def keeps_rows(self, table: TableInfo, count: int) -> bool:
         return False
@@ -104,18 +182,15 @@ class DeltaCatalog(Catalog):
         return table.path or f"{schema.path or self.storage.root}{table.name}/"
 
     def commit(self, base: Snapshot, changes: Changes) -> CommitResult:
-        raise _read_only()
+        assert isinstance(base, DeltaSnapshot)
+        return Committer(self, base, changes).commit()
 
     def table_changes(self, table: TableInfo, start: int | datetime, end: int | datetime) -> Sequence[ChangeScan]:
         assert isinstance(start, int)
         assert isinstance(end, int)
         assert table.path is not None
         log = self.table(table.path)
-        return table_changes(log, log.at_version(end), table, self._vectors, start, end)
+        return table_changes(log, log.at_version(end), table, self.vectors, start, end)
 
     def data_roots(self) -> Sequence[str]:
         return [self.storage.root]
-
-
-def _read_only() -> NotSupportedError:
-    return NotSupportedError("Delta tables can be read here, not changed")

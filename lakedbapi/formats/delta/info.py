@@ -6,6 +6,7 @@ from lakedbapi.errors import DataError, NotSupportedError
 from lakedbapi.formats import ids
 from lakedbapi.formats.delta.actions import Metadata
 from lakedbapi.formats.delta.features import check_readable
+from lakedbapi.formats.delta.keys import PROPERTY, parse_keys
 from lakedbapi.formats.delta.schema import parse_schema
 from lakedbapi.formats.delta.state import TableState
 from lakedbapi.model.catalog import Constraint, PartitionField, PartitionSpec, TableInfo
@@ -37,13 +38,21 @@ def table_info(state: TableState, schema_id: int, name: str) -> TableInfo:
         path=state.root,
         uuid=metadata.id,
         partitioning=_partitioning(metadata, schema, state.root),
-        constraints=tuple(
-            Constraint("check", key[len(_CHECK) :], expression=text)
-            for key, text in metadata.configuration.items()
-            if key.lower().startswith(_CHECK)
-        ),
-        properties=metadata.configuration,
+        constraints=(*_checks(metadata), *parse_keys(metadata.configuration.get(PROPERTY))),
+        properties={
+            key: value
+            for key, value in metadata.configuration.items()
+            if not key.lower().startswith(_CHECK) and key != PROPERTY
+        },
         comment=metadata.description,
+    )
+
+
+def _checks(metadata: Metadata) -> tuple[Constraint, ...]:
+    return tuple(
+        Constraint("check", key[len(_CHECK) :], expression=text)
+        for key, text in metadata.configuration.items()
+        if key.lower().startswith(_CHECK)
     )
 
 

@@ -19,10 +19,11 @@ class DeltaFormat(Format):
     def open(self, location: str, options: Mapping[str, str], *, read_only: bool, create: bool) -> DeltaCatalog:
         """The tables in and below the directory `location`, a local path or a URL.
 
-        `options`: `storage_options.<name>`, what the fsspec filesystem takes. ProgrammingError for a local directory
+        `options`: `storage_options.<name>`, what the fsspec filesystem takes; `non_atomic`: whether a transaction may
+        change several tables, which are then committed one after the other. ProgrammingError for a local directory
         that does not exist, unless `create` is set: it is made with the first table.
         """
         storage = Storage.of(location, storage_options(options))
         if storage.is_local and not create and not storage.is_directory(storage.root):
             raise ProgrammingError(f"{storage.root}: no such directory, so there are no Delta tables")
-        return DeltaCatalog(storage)
+        return DeltaCatalog(storage, non_atomic=options.get("non_atomic", "false").casefold() == "true")

@@ -59,7 +59,7 @@ def print_schema(schema: Schema, base: str | None = None) -> str:
     known: dict[int, dict[str, Any]] = {}
     if base is not None:
         tree = _tree(base)
-        for field, raw in zip(walk(parse_schema(base)), _nodes(tree), strict=True):
+        for field, raw in zip(walk(parse_schema(base)), nodes(tree), strict=True):
             known[field.id] = raw
     return json.dumps(_print_struct(Struct(schema.fields), known), ensure_ascii=False, separators=(",", ":"))
 
@@ -78,7 +78,7 @@ def physical_names(schema_string: str) -> Mapping[int, str]:
     own."""
     schema = parse_schema(schema_string)
     names: dict[int, str] = {}
-    for field, raw in zip(walk(schema), _nodes(_tree(schema_string)), strict=True):
+    for field, raw in zip(walk(schema), nodes(_tree(schema_string)), strict=True):
         physical = (raw.get("metadata") or {}).get(PHYSICAL_NAME)
         if physical is not None:
             names[field.id] = physical
@@ -88,8 +88,8 @@ def physical_names(schema_string: str) -> Mapping[int, str]:
 def metadata_of(schema_string: str) -> Mapping[int, Mapping[str, Any]]:
     """Field id -> the field's metadata as the log has it."""
     schema = parse_schema(schema_string)
-    nodes = _nodes(_tree(schema_string))
-    return {field.id: raw.get("metadata") or {} for field, raw in zip(walk(schema), nodes, strict=True)}
+    found = nodes(_tree(schema_string))
+    return {field.id: raw.get("metadata") or {} for field, raw in zip(walk(schema), found, strict=True)}
 
 
 def _tree(schema_string: str) -> dict[str, Any]:
@@ -114,24 +114,24 @@ def _children(type: Type) -> tuple[Field, ...]:
 
 def _fields(tree: Any) -> Iterator[dict[str, Any]]:
     """The fields of all structs."""
-    return (node for node in _nodes(tree) if "name" in node)
+    return (node for node in nodes(tree) if "name" in node)
 
 
-def _nodes(tree: Any) -> Iterator[dict[str, Any]]:
+def nodes(tree: Any) -> Iterator[dict[str, Any]]:
     """For each field that `walk` gives, its JSON; for elements, keys and values an empty object."""
     if not isinstance(tree, dict):
         return
     if tree.get("type") == "struct":
         for field in tree["fields"]:
             yield field
-            yield from _nodes(field.get("type"))
+            yield from nodes(field.get("type"))
     elif tree.get("type") == "array":
         yield {}
-        yield from _nodes(tree["elementType"])
+        yield from nodes(tree["elementType"])
     elif tree.get("type") == "map":
         for part in ("keyType", "valueType"):
             yield {}
-            yield from _nodes(tree[part])
+            yield from nodes(tree[part])
 
 
 def _mapping_id(field: Mapping[str, Any]) -> int | None:

@@ -1,0 +1,277 @@
+"""One try to commit a plan: its actions on top of the state that is the newest then."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from lakedbapi.errors import InternalError, NotSupportedError
+from lakedbapi.formats.delta import commit_info, row_tracking
+from lakedbapi.formats.delta.conflicts import isolation_level, located, same_rows
+from lakedbapi.formats.delta.definition import Definition, changed_definition, new_definition
+from lakedbapi.formats.delta.features import writer_features
+from lakedbapi.formats.delta.file_actions import Action, add_of, new_file, remove_of
+from lakedbapi.formats.delta.plan import Plan
+from lakedbapi.formats.delta.state import TableState
+from lakedbapi.formats.delta.vector_files import VectorFiles
+from lakedbapi.formats.delta.writer_features import check_writable, has_deletion_vectors, is_true, with_features
+from lakedbapi.formats.delta.written_stats import dumps, loosened, stats_text
+from lakedbapi.model.changes import WrittenFile
+from lakedbapi.model.delete_vector import DeleteVector
+
+if TYPE_CHECKING:
+    from lakedbapi.formats.delta.catalog import DeltaCatalog
+
+
+class Attempt:
+    """`head` is the newest state, None where there is no table yet."""
+
+    def __init__(self, catalog: DeltaCatalog, plan: Plan, head: TableState | None, transaction_id: str) -> None:
+        self._catalog = catalog
+        self._plan = plan
+        self._head = head
+        self._transaction_id = transaction_id
+        self._now = time.time_ns() // 1_000_000
+        self._definition = self._define()
+        self._physical = catalog.physical_names(plan.table)
+        self._vectors = VectorFiles(catalog.storage, plan.root, self._prefix_length())
+        self._counts = commit_info.FileCounts()
+        self._rows = 0
+        """How many more rows the table has after the commit."""
+        self.version = 0 if head is None else head.version + 1
+
+    @property
+    def written(self) -> Sequence[str]:
+        """Paths of the files that this attempt alone needs."""
+        return self._vectors.written
+
+    def content(self) -> bytes | None:
+        """The commit, a line for each action; None when it would change nothing. Writes deletion vectors."""
+        removes, changed = self._changed_files()
+        adds = self._new_files()
+        cdc = [self._change_file(file) for file in self._plan.rows.change_files]
+        self._counts = replace(self._counts, change_files=len(cdc))
+        domains = []
+        tracked = self._head if not self._plan.is_replaced else None
+        if tracked is not None and row_tracking.is_tracked(tracked) and adds:
+            mark = row_tracking.assign(tracked, self.version, adds)
+            domains = [] if mark is None else [mark]
+        definition = self._changed_definition()
+        files = [
+            *({"remove": action} for action in removes),
+            *({"add": action} for action in changed),
+            *({"add": action} for action, _ in adds),
+            *({"cdc": action} for action in cdc),
+        ]
+        if not (files or definition or domains):
+            return None
+        self._check(removes, [*changed, *(action for action, _ in adds)])
+        lines = [
+            {"commitInfo": self._info()},
+            *definition,
+            *({"domainMetadata": domain.to_json()} for domain in domains),
+            *files,
+        ]
+        return "".join(dumps(line) + "\n" for line in lines).encode()
+
+    def _define(self) -> Definition:
+        plan, head = self._plan, self._head
+        physical = self._catalog.physical_names(plan.table)
+        if head is None:
+            return new_definition(plan.table, physical, self._now)
+        if plan.is_replaced:
+            fresh = new_definition(plan.table, physical, self._now)
+            metadata = replace(fresh.metadata, id=head.metadata.id)
+            return Definition(with_features(head.protocol, writer_features(fresh.protocol)), metadata)
+        if plan.new is plan.old and not plan.marks:
+            return Definition(head.protocol, head.metadata)
+        return changed_definition(head, plan.table, physical, plan.marks)
+
+    def _changed_definition(self) -> list[Action]:
+        head, definition = self._head, self._definition
+        check_writable(definition.protocol, self._plan.table.name)
+        actions: list[Action] = []
+        if head is None or definition.protocol != head.protocol:
+            actions.append({"protocol": definition.protocol.to_json()})
+        if head is None or definition.metadata != head.metadata:
+            actions.append({"metaData": definition.metadata.to_json()})
+        return actions
+
+    def _prefix_length(self) -> int:
+        configuration = self._definition.metadata.configuration
+        if not is_true(configuration, "delta.randomizeFilePrefixes"):
+            return 0
+        return int(configuration.get("delta.randomPrefixLength", 2))
+
+    def _changed_files(self) -> tuple[list[Action], list[Action]]:
+        """What becomes of files of the snapshot: removes, and adds with other deletion vectors."""
+        plan, head = self._plan, self._head
+        if plan.state is None or head is None:
+            return [], []
+        gone = np.fromiter(sorted(plan.rows.removed), np.int64, len(plan.rows.removed))
+        if plan.is_replaced:
+            gone = np.arange(plan.state.files.num_rows)
+        partly = np.fromiter(sorted(plan.rows.deleted), np.int64, len(plan.rows.deleted))
+        removed = head.files.take(pa.array(located(plan, head, gone, whole=True))).to_pylist()
+        self._count_removed(removed, gone)
+        pairs = self._with_vectors(partly, head.files.take(pa.array(located(plan, head, partly, whole=False))))
+        removes = [remove_of(row, self._now) for row in [*removed, *(row for row, _ in pairs)]]
+        return removes, [add for _, add in pairs if add is not None]
+
+    def _count_removed(self, removed: Sequence[Mapping[str, Any]], rows: npt.NDArray[np.int64]) -> None:
+        vectors = [row["deletion_vector"] for row in removed if row["deletion_vector"] is not None]
+        self._rows -= int(self._plan.record_counts()[rows].sum()) if len(rows) else 0
+        self._rows += sum(vector["cardinality"] for vector in vectors)
+        self._counts = replace(
+            self._counts,
+            removed=self._counts.removed + len(removed),
+            removed_bytes=self._counts.removed_bytes + sum(row["size"] or 0 for row in removed),
+            vectors_removed=self._counts.vectors_removed + len(vectors),
+        )
+
+    def _with_vectors(
+        self, rows: npt.NDArray[np.int64], files: pa.Table
+    ) -> list[tuple[Mapping[str, Any], Action | None]]:
+        """Each of `files`, which are at `rows` of the snapshot and lose rows, with the action that adds it again; None
+        for one that has no row left, since others deleted the rest."""
+        if not len(rows):
+            return []
+        plan = self._plan
+        assert plan.state is not None
+        deletes = [plan.rows.deleted[number] for number in rows.tolist()]
+        current = self._read_vectors(files)
+        before = self._read_vectors(plan.state.files.take(pa.array(rows)))
+        entries = files.to_pylist()
+        for old, since, mine, entry in zip(before, current, deletes, entries, strict=True):
+            if (since - old) & mine:
+                raise same_rows(plan, entry["path"])
+        merged = [old | new for old, new in zip(current, deletes, strict=True)]
+        counts = plan.record_counts()[rows].tolist()
+        left = [number for number, vector in enumerate(merged) if len(vector) < counts[number]]
+        for number, vector in enumerate(merged):
+            if vector.bitmap.max() >= counts[number]:
+                raise InternalError(f"{entries[number]['path']}: row {vector.bitmap.max()} of {counts[number]} deleted")
+        descriptors = dict(zip(left, self._vectors.write([merged[number] for number in left]), strict=True))
+        self._rows -= sum(len(vector) for vector in deletes)
+        updated = sum(entries[number]["deletion_vector"] is not None for number in left)
+        had = sum(entry["deletion_vector"] is not None for entry in entries)
+        self._counts = replace(
+            self._counts,
+            vectors_added=self._counts.vectors_added + len(left),
+            vectors_removed=self._counts.vectors_removed + had,
+            vectors_updated=self._counts.vectors_updated + updated,
+            removed=self._counts.removed + len(entries) - len(left),
+        )
+        return [
+            (
+                entry,
+                add_of(entry, vector=descriptors[number], stats=loosened(entry["stats"], counts[number]))
+                if number in descriptors
+                else None,
+            )
+            for number, entry in enumerate(entries)
+        ]
+
+    def _read_vectors(self, files: pa.Table) -> list[DeleteVector]:
+        descriptors = files["deletion_vector"].to_pylist()
+        known = [descriptor for descriptor in descriptors if descriptor is not None]
+        read = iter(self._catalog.vectors.read(self._catalog.storage, self._plan.root, known))
+        return [DeleteVector() if descriptor is None else next(read) for descriptor in descriptors]
+
+    def _new_files(self) -> list[tuple[Action, int]]:
+        """Adds of the files that the transaction wrote, each with its number of physical rows."""
+        plan = self._plan
+        schema, configuration = plan.table.schema, self._definition.metadata.configuration
+        spec = plan.table.partitioning
+        in_path = frozenset() if spec is None else frozenset(key.field_id for key in spec.fields)
+        staged = plan.rows.files
+        vectors = iter(self._vectors.write([file.deletes for file in staged if file.deletes]))
+        adds = []
+        for entry in staged:
+            file = entry.file
+            stats = stats_text(file, schema, in_path, configuration)
+            action = new_file(file, plan.root, plan.table, self._physical)
+            action |= {"modificationTime": self._now, "dataChange": True, "stats": stats}
+            if entry.deletes:
+                action |= {"stats": loosened(stats, file.record_count), "deletionVector": next(vectors)}
+            adds.append((action, file.record_count))
+        live = sum(entry.file.record_count - len(entry.deletes or ()) for entry in staged)
+        self._rows += live
+        self._counts = replace(
+            self._counts,
+            added=len(adds),
+            added_bytes=sum(entry.file.file_size_bytes for entry in staged),
+            output_rows=live,
+            vectors_added=self._counts.vectors_added + sum(bool(entry.deletes) for entry in staged),
+        )
+        return adds
+
+    def _change_file(self, file: WrittenFile) -> Action:
+        return {**new_file(file, self._plan.root, self._plan.table, self._physical), "dataChange": False}
+
+    def _info(self) -> Action:
+        plan, head = self._plan, self._head
+        old = None if plan.is_replaced else plan.old
+        name = commit_info.named(old, plan.new, plan.operations, replaced=plan.is_replaced)
+        info: Action = {
+            "timestamp": self._now,
+            "operation": name.operation,
+            "operationParameters": dict(name.parameters),
+        }
+        if plan.state is not None:
+            info["readVersion"] = plan.state.version
+        info |= {
+            "isolationLevel": isolation_level(self._definition.metadata.configuration),
+            "isBlindAppend": plan.is_blind_append,
+            "operationMetrics": commit_info.metrics(name.operation, plan.operations, self._counts),
+            "engineInfo": commit_info.engine_info(),
+            "txnId": self._transaction_id,
+        }
+        if plan.message is not None:
+            info["userMetadata"] = plan.message
+        if head is not None and row_tracking.keeps_ids(head) and not plan.is_blind_append:
+            info["tags"] = {row_tracking.PRESERVED: "false"}
+        if is_true(self._definition.metadata.configuration, "delta.enableInCommitTimestamps"):
+            previous = 0 if head is None else int(head.timestamp.timestamp() * 1000)
+            info = {"inCommitTimestamp": max(self._now, previous + 1), **info}
+        return info
+
+    def _check(self, removes: Sequence[Action], adds: Sequence[Action]) -> None:
+        """What no commit may do, whatever led to it."""
+        plan = self._plan
+        for kind, actions in (("add", adds), ("remove", removes)):
+            paths = [action["path"] for action in actions]
+            if len(set(paths)) != len(paths):
+                raise InternalError(f"a commit of Delta table {plan.root} has two {kind} actions for one file")
+        names = {self._physical.get(f.id, f.name) for f in plan.table.schema.fields if f.id in self._partition_ids()}
+        if any(set(action["partitionValues"]) != names for action in adds):
+            raise InternalError(f"a commit of Delta table {plan.root} adds a file with other partition columns")
+        if any("deletionVector" in add for add in adds) and not self._vectors_allowed():
+            raise InternalError(f"a commit of Delta table {plan.root} has deletion vectors, which it must not have")
+        protocol, configuration = self._definition.protocol, self._definition.metadata.configuration
+        if removes and "appendOnly" in writer_features(protocol) and is_true(configuration, "delta.appendOnly"):
+            raise NotSupportedError(
+                f"table {plan.table.name} is append-only (delta.appendOnly): its rows cannot be changed or deleted; "
+                f"ALTER TABLE {plan.table.name} SET ('delta.appendOnly' = 'false') to allow it"
+            )
+        expected = sum(done.inserted - done.deleted for done in plan.operations)
+        if plan.operations and not plan.is_replaced and self._rows != expected:
+            raise InternalError(
+                f"a commit of Delta table {plan.root} would change the number of its rows by {self._rows}, the "
+                f"statements by {expected}"
+            )
+
+    def _vectors_allowed(self) -> bool:
+        head = self._head
+        before = head is not None and has_deletion_vectors(head.protocol, head.metadata.configuration)
+        return before or has_deletion_vectors(self._definition.protocol, self._definition.metadata.configuration)
+
+    def _partition_ids(self) -> frozenset[int]:
+        spec = self._plan.table.partitioning
+        return frozenset() if spec is None else frozenset(key.field_id for key in spec.fields)

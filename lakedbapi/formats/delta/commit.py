@@ -1,0 +1,145 @@
+"""Commits: a transaction's changes of a table become the next version of its log."""
+
+from __future__ import annotations
+
+import time
+import uuid
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from lakedbapi.errors import CommitUnknownError, ConflictError, Error, OperationalError
+from lakedbapi.formats.delta import housekeeping
+from lakedbapi.formats.delta.attempt import Attempt
+from lakedbapi.formats.delta.commits import parse_commits
+from lakedbapi.formats.delta.conflicts import check_commit
+from lakedbapi.formats.delta.directories import check_free, remove_table
+from lakedbapi.formats.delta.log import commit_path
+from lakedbapi.formats.delta.plan import Plan
+from lakedbapi.formats.delta.state import TableState
+from lakedbapi.formats.delta.writer_features import check_writable
+
+if TYPE_CHECKING:
+    from lakedbapi.formats.delta.catalog import DeltaCatalog
+
+ATTEMPTS = 200
+"""How often a commit is tried on the then newest version."""
+_WAIT, _WAIT_MAX = 0.002, 0.2
+"""Seconds between attempts; they grow."""
+
+
+class TableCommit:
+    """The commit of one plan."""
+
+    def __init__(self, catalog: DeltaCatalog, plan: Plan) -> None:
+        self._catalog = catalog
+        self._plan = plan
+        self._log = catalog.table(plan.root)
+        self._storage = catalog.storage
+        self._transaction_id = str(uuid.uuid4())
+        self.attempts = 0
+
+    def commit(self) -> int | None:
+        """The new version; None when there was nothing to commit.
+
+        ConflictError, with nothing changed, when what others committed does not go together with it.
+        """
+        head = self._plan.state
+        if head is not None:
+            check_writable(head.protocol, self._plan.table.name)
+        else:
+            check_free(self._storage, self._plan.root, {entry.file.path for entry in self._plan.rows.files})
+        random = np.random.default_rng()
+        for attempt in range(ATTEMPTS):
+            self.attempts = attempt + 1
+            version = self._try(head)
+            if version is None or version >= 0:
+                return version
+            head = self._rebased(head)
+            time.sleep(min(_WAIT * (attempt + 1), _WAIT_MAX) * random.random())
+        raise ConflictError(
+            f"table {self._plan.table.name}: other transactions were faster {ATTEMPTS} times; roll back and retry"
+        )
+
+    def drop(self) -> int:
+        """Remove the table; the version that it had. ConflictError when it changed since the snapshot."""
+        plan = self._plan
+        assert plan.state is not None
+        check_writable(plan.state.protocol, plan.table.name)
+        newest = self._log.latest()
+        if newest.metadata.id != plan.state.metadata.id or newest.version != plan.state.version:
+            raise ConflictError(
+                f"table {plan.table.name} was changed by another transaction since this one began; roll back and retry"
+            )
+        remove_table(self._storage, plan.root)
+        self._catalog.forget(plan.root)
+        return newest.version
+
+    def _try(self, head: TableState | None) -> int | None:
+        """The version that was committed on `head`; None when there is nothing to commit, -1 when another one has the
+        place."""
+        attempt = Attempt(self._catalog, self._plan, head, self._transaction_id)
+        try:
+            content = attempt.content()
+        except BaseException:
+            self._storage.delete(attempt.written)
+            raise
+        if content is None:
+            return None
+        try:
+            committed = self._put(attempt.version, content)
+        except CommitUnknownError:
+            raise
+        except Error:
+            self._storage.delete(attempt.written)
+            raise
+        if not committed:
+            self._storage.delete(attempt.written)
+            return -1
+        housekeeping.after_commit(self._catalog, self._log, attempt.version)
+        return attempt.version
+
+    def _put(self, version: int, content: bytes) -> bool:
+        """Whether the commit is there now; False when another one is.
+
+        An answer can get lost, and a store's client try again by itself: then the log tells whose commit it is.
+        """
+        path = commit_path(self._plan.root, version)
+        try:
+            self._storage.put_if_absent(path, content)
+        except FileExistsError:
+            return self._is_ours(version)
+        except OperationalError as error:
+            try:
+                if not self._storage.exists(path):
+                    raise error
+                return self._is_ours(version)
+            except OperationalError as other:
+                if other is error:
+                    raise
+                raise CommitUnknownError(
+                    f"table {self._plan.table.name}: the store did not answer, so that nobody can tell whether version "
+                    f"{version} was committed: {error}"
+                ) from error
+        return True
+
+    def _is_ours(self, version: int) -> bool:
+        path = commit_path(self._plan.root, version)
+        info = parse_commits([(version, path, self._storage.read_bytes(path))]).infos.get(version, {})
+        return info.get("txnId") == self._transaction_id
+
+    def _rebased(self, head: TableState | None) -> TableState:
+        """The newest state, after a check of what others committed since `head`."""
+        if head is None:
+            raise ConflictError(
+                f"table {self._plan.table.name} was created by another transaction since this one began; roll back and "
+                "retry"
+            )
+        newest = self._log.latest()
+        if newest.metadata.id != head.metadata.id or newest.version < head.version:
+            raise ConflictError(
+                f"table {self._plan.table.name} was dropped and made anew by another transaction; roll back and retry"
+            )
+        for version in range(head.version + 1, newest.version + 1):
+            check_commit(self._plan, version, self._log.actions(version))
+        return newest

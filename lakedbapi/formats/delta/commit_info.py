@@ -1,0 +1,205 @@
+"""`commitInfo`: what a commit says of itself, in Spark's words, so that every history shows it alike."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any
+
+from lakedbapi.formats.delta.definition import mapping_mode
+from lakedbapi.model.catalog import TableInfo
+from lakedbapi.model.changes import MergeClause, Operation
+
+_ROWS = {"insert": "WRITE", "delete": "DELETE", "update": "UPDATE", "merge": "MERGE", "truncate": "TRUNCATE"}
+_PARAMETER = {
+    "matched": "matchedPredicates",
+    "not matched": "notMatchedPredicates",
+    "not matched by source": "notMatchedBySourcePredicates",
+}
+
+
+@dataclass(frozen=True)
+class FileCounts:
+    """What a commit does to files. A file that only gets another deletion vector is neither added nor removed."""
+
+    added: int = 0
+    added_bytes: int = 0
+    removed: int = 0
+    removed_bytes: int = 0
+    output_rows: int = 0
+    vectors_added: int = 0
+    vectors_removed: int = 0
+    vectors_updated: int = 0
+    change_files: int = 0
+
+
+@dataclass(frozen=True)
+class Named:
+    """An operation and its parameters, whose values are text, some of it JSON."""
+
+    operation: str
+    parameters: Mapping[str, str]
+
+
+def named(
+    old: TableInfo | None, new: TableInfo | None, operations: Sequence[Operation], *, replaced: bool = False
+) -> Named:
+    """What a commit is called that made `new` of `old` and did `operations` to its rows."""
+    if new is not None and old is None:
+        return _creation(new, operations, replaced)
+    if operations:
+        return _row_operation(new or old, operations)
+    if old is not None and new is not None:
+        return _alteration(old, new)
+    return Named("WRITE", {})
+
+
+def _creation(table: TableInfo, operations: Sequence[Operation], replaced: bool) -> Named:
+    verb = "CREATE OR REPLACE TABLE" if replaced else "CREATE TABLE"
+    parameters = {
+        "isManaged": "false",
+        "description": json.dumps(table.comment),
+        "partitionBy": _partition_by(table),
+        "properties": json.dumps(dict(table.properties)),
+    }
+    return Named(verb + " AS SELECT" * bool(operations), parameters)
+
+
+def _row_operation(table: TableInfo | None, operations: Sequence[Operation]) -> Named:
+    kinds = {operation.kind for operation in operations}
+    if len(kinds) > 1:
+        words = [_ROWS[operation.kind] for operation in operations]
+        return Named("TRANSACTION", {"operations": json.dumps(words)})
+    (kind,) = kinds
+    if kind == "insert":
+        return Named("WRITE", {"mode": "Append", "partitionBy": _partition_by(table)})
+    if kind == "truncate":
+        return Named("TRUNCATE", {})
+    predicates = list(dict.fromkeys(operation.predicate or "true" for operation in operations))
+    parameters = {"predicate": json.dumps(predicates)}
+    if kind == "merge":
+        clauses = [clause for operation in operations for clause in operation.clauses]
+        parameters |= {
+            name: json.dumps([_clause(clause) for clause in clauses if clause.when == when])
+            for when, name in _PARAMETER.items()
+        }
+    return Named(_ROWS[kind], parameters)
+
+
+def _clause(clause: MergeClause) -> dict[str, str]:
+    found = {} if clause.condition is None else {"predicate": clause.condition}
+    return {**found, "actionType": clause.action}
+
+
+def _alteration(old: TableInfo, new: TableInfo) -> Named:
+    before = {field.id: field for field in old.schema.fields}
+    after = {field.id: field for field in new.schema.fields}
+    checks = [{c.name: c for c in table.constraints if c.kind == "check"} for table in (old, new)]
+    if checks[0] != checks[1]:
+        return _constraint_change(*checks)
+    if mapping_mode(old.properties) != mapping_mode(new.properties) or old.properties != new.properties:
+        return _property_change(old.properties, new.properties)
+    added = [field for id, field in after.items() if id not in before]
+    if added:
+        columns = [{"column": {"name": field.name, "nullable": field.nullable}} for field in added]
+        return Named("ADD COLUMNS", {"columns": json.dumps(columns)})
+    dropped = [field.name for id, field in before.items() if id not in after]
+    if dropped:
+        return Named("DROP COLUMNS", {"columns": json.dumps(dropped)})
+    renamed = [(field.name, after[id].name) for id, field in before.items() if after[id].name != field.name]
+    if renamed:
+        return Named("RENAME COLUMN", {"oldColumnPath": renamed[0][0], "newColumnPath": renamed[0][1]})
+    changed = [field.name for id, field in before.items() if after[id] != field]
+    if changed:
+        return Named("CHANGE COLUMN", {"column": json.dumps({"name": changed[0]})})
+    return Named("SET TBLPROPERTIES", {"properties": json.dumps({"comment": new.comment})})
+
+
+def _constraint_change(old: Mapping[str | None, Any], new: Mapping[str | None, Any]) -> Named:
+    for name, constraint in new.items():
+        if old.get(name) != constraint:
+            return Named("ADD CONSTRAINT", {"name": str(name), "expr": constraint.expression or ""})
+    gone = next(name for name in old if name not in new)
+    return Named("DROP CONSTRAINT", {"constraint": json.dumps({"name": gone, "expr": old[gone].expression})})
+
+
+def _property_change(old: Mapping[str, str], new: Mapping[str, str]) -> Named:
+    changed = {name: value for name, value in new.items() if old.get(name) != value}
+    if changed:
+        return Named("SET TBLPROPERTIES", {"properties": json.dumps(changed)})
+    gone = [name for name in old if name not in new]
+    return Named("UNSET TBLPROPERTIES", {"properties": json.dumps(gone), "ifExists": "true"})
+
+
+def _partition_by(table: TableInfo | None) -> str:
+    if table is None or table.partitioning is None:
+        return "[]"
+    names = {field.id: field.name for field in table.schema.fields}
+    return json.dumps([names[key.field_id] for key in table.partitioning.fields])
+
+
+def metrics(operation: str, operations: Sequence[Operation], files: FileCounts) -> dict[str, str]:
+    """The metrics that Spark gives an operation of this name."""
+    inserted = sum(done.inserted for done in operations)
+    updated = sum(done.updated for done in operations)
+    deleted = sum(done.deleted for done in operations)
+    copied = max(files.output_rows - inserted - updated, 0)
+    if operation in ("WRITE", "CREATE TABLE AS SELECT", "CREATE OR REPLACE TABLE AS SELECT"):
+        found = {"numFiles": files.added, "numOutputRows": files.output_rows, "numOutputBytes": files.added_bytes}
+    elif operation == "MERGE":
+        found = _merge_metrics(operations, files, inserted, updated, deleted, copied)
+    elif operations:
+        found = {
+            "numRemovedFiles": files.removed,
+            "numRemovedBytes": files.removed_bytes,
+            "numAddedFiles": files.added,
+            "numAddedBytes": files.added_bytes,
+            "numCopiedRows": copied,
+            "numAddedChangeFiles": files.change_files,
+            "numDeletionVectorsAdded": files.vectors_added,
+            "numDeletionVectorsRemoved": files.vectors_removed,
+            "numDeletionVectorsUpdated": files.vectors_updated,
+        }
+        counts = {"numDeletedRows": deleted, "numUpdatedRows": updated, "numOutputRows": files.output_rows}
+        shown = {"DELETE": ["numDeletedRows"], "TRUNCATE": ["numDeletedRows"], "UPDATE": ["numUpdatedRows"]}
+        found |= {name: counts[name] for name in shown.get(operation, list(counts))}
+    else:
+        found = {}
+    return {name: str(value) for name, value in found.items()}
+
+
+def _merge_metrics(
+    operations: Sequence[Operation], files: FileCounts, inserted: int, updated: int, deleted: int, copied: int
+) -> dict[str, int]:
+    def clauses(when: str, action: str) -> int:
+        done = (clause for operation in operations for clause in operation.clauses)
+        return sum(clause.rows for clause in done if (clause.when, clause.action) == (when, action))
+
+    return {
+        "numTargetRowsInserted": inserted,
+        "numTargetRowsUpdated": updated,
+        "numTargetRowsDeleted": deleted,
+        "numTargetRowsCopied": copied,
+        "numTargetRowsMatchedUpdated": clauses("matched", "update"),
+        "numTargetRowsMatchedDeleted": clauses("matched", "delete"),
+        "numTargetRowsNotMatchedBySourceUpdated": clauses("not matched by source", "update"),
+        "numTargetRowsNotMatchedBySourceDeleted": clauses("not matched by source", "delete"),
+        "numOutputRows": files.output_rows,
+        "numTargetFilesAdded": files.added,
+        "numTargetFilesRemoved": files.removed,
+        "numTargetBytesAdded": files.added_bytes,
+        "numTargetBytesRemoved": files.removed_bytes,
+        "numTargetChangeFilesAdded": files.change_files,
+        "numTargetDeletionVectorsAdded": files.vectors_added,
+        "numTargetDeletionVectorsRemoved": files.vectors_removed,
+        "numTargetDeletionVectorsUpdated": files.vectors_updated,
+    }
+
+
+def engine_info() -> str:
+    try:
+        return f"lakedbapi/{version('lakedbapi')}"
+    except PackageNotFoundError:  # Run from a source tree.
+        return "lakedbapi"

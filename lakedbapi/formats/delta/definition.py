@@ -1,0 +1,314 @@
+"""A table's definition as protocol and metadata: of a new table, and of one that was altered."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from lakedbapi.errors import NotSupportedError, ProgrammingError
+from lakedbapi.formats.delta import keys
+from lakedbapi.formats.delta.actions import Metadata, Protocol
+from lakedbapi.formats.delta.features import reader_features
+from lakedbapi.formats.delta.schema import (
+    ID,
+    IDENTITY,
+    PHYSICAL_NAME,
+    nodes,
+    parse_schema,
+    print_schema,
+    type_name,
+    walk,
+)
+from lakedbapi.formats.delta.state import TableState
+from lakedbapi.formats.delta.writer_features import NEW_TABLE, is_true, required_features, with_features
+from lakedbapi.model.catalog import TableInfo
+from lakedbapi.model.sql_types import sql_type
+from lakedbapi.model.types import UNASSIGNED, Field, List, Map, Schema, Struct, Type
+
+CHECK = "delta.constraints."
+MODE = "delta.columnMapping.mode"
+MAX_ID = "delta.columnMapping.maxColumnId"
+VECTORS = "delta.enableDeletionVectors"
+HIGH_WATER_MARK = "delta.identity.highWaterMark"
+TYPE_CHANGES = "delta.typeChanges"
+
+_INSTEAD = {
+    "int128": "DECIMAL(38, 0)",
+    "uint128": "VARCHAR",
+    "uint8": "SMALLINT",
+    "uint16": "INTEGER",
+    "uint32": "BIGINT",
+    "uint64": "DECIMAL(20, 0)",
+    "time": "VARCHAR",
+    "time_ns": "VARCHAR",
+    "timetz": "VARCHAR",
+    "timestamp_s": "TIMESTAMP",
+    "timestamp_ms": "TIMESTAMP",
+    "timestamp_ns": "TIMESTAMP",
+    "timestamptz_ns": "TIMESTAMP WITH TIME ZONE",
+    "interval": "VARCHAR",
+    "json": "VARCHAR",
+    "uuid": "VARCHAR",
+    "geometry": "BLOB",
+    "variant": "VARCHAR",
+}
+"""The type that holds the values of one that Delta does not have, or that cannot be written here."""
+
+
+@dataclass(frozen=True)
+class Definition:
+    protocol: Protocol
+    metadata: Metadata
+
+
+def mapping_mode(properties: Mapping[str, str]) -> str:
+    """`none`, `name` or `id`."""
+    return next((value.casefold() for name, value in properties.items() if name.casefold() == MODE.casefold()), "none")
+
+
+def is_set(properties: Mapping[str, str], name: str) -> bool:
+    return any(key.casefold() == name.casefold() for key in properties)
+
+
+def codec(properties: Mapping[str, str]) -> str:
+    """How data files are compressed: `delta.parquet.compression.codec`, in the engine's word."""
+    found = properties.get("delta.parquet.compression.codec", "snappy").casefold()
+    return {"none": "uncompressed", "lz4": "lz4_raw"}.get(found, found)
+
+
+def new_definition(table: TableInfo, physical: Mapping[int, str], now: int) -> Definition:
+    """Of a table that is created. `physical` are the names that its fields have in files, if it maps columns."""
+    properties = dict(table.properties) if is_set(table.properties, VECTORS) else {VECTORS: "true", **table.properties}
+    properties = {name: value for name, value in properties.items() if not name.casefold().startswith("delta.feature.")}
+    metadata = Metadata(
+        id=table.uuid or str(uuid.uuid4()),
+        schema_string=_annotated(print_schema(table.schema), table, physical, None, {}),
+        partition_columns=_partition_columns(table),
+        configuration=_configuration(table, properties),
+        description=table.comment,
+        created_time=now,
+    )
+    needed = required_features(table.schema, {**metadata.configuration, **table.properties})
+    return Definition(with_features(NEW_TABLE, needed), metadata)
+
+
+def changed_definition(
+    base: TableState, table: TableInfo, physical: Mapping[int, str], marks: Mapping[str, int]
+) -> Definition:
+    """Of a table that was altered, or whose identity columns assigned values: `marks` are the highest, by column."""
+    metadata = base.metadata
+    schema_string = _annotated(
+        print_schema(table.schema, metadata.schema_string), table, physical, metadata.schema_string, marks
+    )
+    if json.loads(schema_string) == json.loads(metadata.schema_string):
+        schema_string = metadata.schema_string
+    changed = replace(
+        metadata,
+        schema_string=schema_string,
+        configuration=_configuration(table, dict(table.properties)),
+        description=table.comment,
+    )
+    needed = required_features(table.schema, {**changed.configuration, **table.properties})
+    return Definition(with_features(base.protocol, needed), changed)
+
+
+def _partition_columns(table: TableInfo) -> tuple[str, ...]:
+    by_id = {field.id: field.name for field in table.schema.fields}
+    return () if table.partitioning is None else tuple(by_id[key.field_id] for key in table.partitioning.fields)
+
+
+def _configuration(table: TableInfo, properties: dict[str, str]) -> dict[str, str]:
+    """The properties with the table's constraints in place of those that they had."""
+    found = {
+        name: value
+        for name, value in properties.items()
+        if not name.casefold().startswith(CHECK) and name != keys.PROPERTY and name.casefold() != MAX_ID.casefold()
+    }
+    for constraint in table.constraints:
+        if constraint.kind == "check":
+            found[f"{CHECK}{constraint.name}"] = constraint.expression or ""
+    stated = keys.print_keys(table.constraints)
+    if stated is not None:
+        found[keys.PROPERTY] = stated
+    if mapping_mode(properties) != "none":
+        highest = max((field.id for field in walk(table.schema)), default=0)
+        found[MAX_ID] = str(max(highest, int(properties.get(MAX_ID, 0))))
+    return found
+
+
+def _annotated(
+    schema_string: str,
+    table: TableInfo,
+    physical: Mapping[int, str],
+    base: str | None,
+    marks: Mapping[str, int],
+) -> str:
+    """`schema_string` with what the fields of `table` have beyond a name, a type, a comment and a default."""
+    mapped = mapping_mode(table.properties) != "none"
+    before = {} if base is None else {field.id: field for field in walk(parse_schema(base))}
+    tree = json.loads(schema_string)
+    for field, raw in zip(walk(table.schema), nodes(tree), strict=True):
+        if "name" not in raw:
+            continue
+        added: dict[str, Any] = raw.setdefault("metadata", {})
+        if mapped:
+            added.setdefault(ID, field.id)
+            added.setdefault(PHYSICAL_NAME, physical.get(field.id, field.name))
+        if field.identity and IDENTITY not in added:
+            added |= {IDENTITY: 1, "delta.identity.step": 1, "delta.identity.allowExplicitInsert": True}
+        if field.name in marks:
+            added[HIGH_WATER_MARK] = marks[field.name]
+        old = before.get(field.id)
+        if old is not None:
+            changes = [*added.get(TYPE_CHANGES, ()), *_type_changes(old.type, field.type, ())]
+            if changes:
+                added[TYPE_CHANGES] = changes
+    return json.dumps(tree, ensure_ascii=False, separators=(",", ":"))
+
+
+def _type_changes(old: Type, new: Type, path: tuple[str, ...]) -> list[dict[str, str]]:
+    """The changes of a field's type, those of elements, keys and values with their path; fields of structs tell of
+    their own."""
+    if isinstance(old, Struct) or isinstance(new, Struct):
+        return []
+    if isinstance(old, List) and isinstance(new, List):
+        return _type_changes(old.element.type, new.element.type, (*path, "element"))
+    if isinstance(old, Map) and isinstance(new, Map):
+        return [
+            *_type_changes(old.key.type, new.key.type, (*path, "key")),
+            *_type_changes(old.value.type, new.value.type, (*path, "value")),
+        ]
+    if old == new:
+        return []
+    change = {"fromType": type_name(old), "toType": type_name(new)}
+    return [{**change, "fieldPath": ".".join(path)} if path else change]
+
+
+def check_new(table: TableInfo) -> None:
+    """Errors, each with the way out, for what a Delta table cannot be."""
+    _check_common(table)
+    _check_partitioning(table)
+
+
+def check_altered(base: TableState, old: TableInfo, new: TableInfo) -> None:
+    """As `check_new`, of changes to a table that is there."""
+    _check_common(new)
+    if old.name != new.name or old.schema_id != new.schema_id:
+        raise NotSupportedError(
+            f"Delta table {old.name!r} is its directory and cannot be renamed in one step: "
+            f"CREATE TABLE {new.name} AS SELECT * FROM {old.name}, then DROP TABLE {old.name}"
+        )
+    if old.partitioning != new.partitioning:
+        raise NotSupportedError(
+            f"the partitioning of Delta table {old.name!r} cannot change: make a new table from it with CREATE TABLE …"
+            " PARTITIONED BY … AS SELECT"
+        )
+    modes = mapping_mode(old.properties), mapping_mode(new.properties)
+    if modes[0] != modes[1] and modes != ("none", "name"):
+        raise NotSupportedError(
+            f"{MODE} of Delta table {old.name!r} cannot change from {modes[0]} to {modes[1]}: only from none to name"
+        )
+    if modes[0] != modes[1] and old.schema != new.schema:
+        raise NotSupportedError(f"set {MODE} of Delta table {old.name!r} first, then change its columns")
+    before = {field.id: field for field in walk(old.schema)}
+    after = {field.id: field for field in walk(new.schema)}
+    moved = [field.name for id, field in before.items() if id not in after or after[id].name != field.name]
+    if moved and modes[1] == "none":
+        raise NotSupportedError(
+            f"column {moved[0]!r} of Delta table {old.name!r} cannot be renamed or dropped, since data files find their"
+            f" columns by name: ALTER TABLE {old.name} SET ('{MODE}' = 'name') first, which needs newer readers"
+        )
+    for id, field in after.items():
+        known = before.get(id)
+        if known is None and field.initial_default is not None:
+            raise NotSupportedError(
+                f"column {field.name!r} cannot be added to Delta table {old.name!r} with a default, which its rows "
+                "would not have: add it without, UPDATE it, then ALTER COLUMN … SET DEFAULT"
+            )
+        if known is not None and _is_leaf(field) and known.type != field.type:
+            _check_widened(base, old, new, field)
+
+
+def _check_widened(base: TableState, old: TableInfo, new: TableInfo, field: Field) -> None:
+    preview = "typeWidening-preview" in reader_features(base.protocol)
+    if preview:
+        raise NotSupportedError(
+            f"column {field.name!r} of Delta table {old.name!r} cannot be widened: the table has only the preview of"
+            " the feature typeWidening"
+        )
+    if not is_true(new.properties, "delta.enableTypeWidening"):
+        raise NotSupportedError(
+            f"column {field.name!r} of Delta table {old.name!r} cannot be widened: ALTER TABLE {old.name} SET "
+            "('delta.enableTypeWidening' = 'true') first, which needs newer readers"
+        )
+
+
+def _is_leaf(field: Field) -> bool:
+    return not isinstance(field.type, (Struct, List, Map))
+
+
+def _check_common(table: TableInfo) -> None:
+    for field in walk(table.schema):
+        _check_type(table, field)
+    if table.sorting:
+        raise NotSupportedError(f"Delta table {table.name!r} cannot be SORTED BY: sort the rows that you insert")
+    for name in table.properties:
+        if name.casefold().startswith(CHECK):
+            raise ProgrammingError(f"{name} cannot be set as a property: ALTER TABLE … ADD CONSTRAINT … CHECK (…)")
+    if mapping_mode(table.properties) not in ("none", "name", "id"):
+        raise ProgrammingError(f"{MODE} of {table.name!r} must be none, name or id")
+    if is_true(table.properties, "delta.enableRowTracking") or is_true(table.properties, "delta.enableIcebergCompatV2"):
+        raise NotSupportedError(
+            f"Delta table {table.name!r}: row tracking and icebergCompat cannot be switched on here"
+        )
+
+
+def _check_type(table: TableInfo, field: Field) -> None:
+    if isinstance(field.type, (Struct, List, Map)):
+        return
+    name = getattr(field.type, "name", "")
+    if name in _INSTEAD:
+        raise NotSupportedError(
+            f"column {field.name!r} of {table.name!r}: Delta tables cannot hold {sql_type(field.type)} here; use "
+            f"{_INSTEAD[name]}, in CREATE TABLE AS with CAST({field.name} AS {_INSTEAD[name]})"
+        )
+
+
+def _check_partitioning(table: TableInfo) -> None:
+    if table.partitioning is None:
+        return
+    by_id = {field.id: field for field in table.schema.fields}
+    for key in table.partitioning.fields:
+        if type_name(by_id[key.field_id].type) == "binary":
+            raise NotSupportedError(
+                f"Delta table {table.name!r} cannot be partitioned by {by_id[key.field_id].name!r}: a BLOB has no text "
+                "that all readers agree on; partition it by a text"
+            )
+    if len(table.partitioning.fields) == len(table.schema.fields):
+        raise NotSupportedError(
+            f"Delta table {table.name!r} cannot be partitioned by all of its columns: its files would have none left"
+        )
+
+
+def numbered(schema: Schema, highest: int) -> Schema:
+    """The schema with ids for the fields that have none, after `highest`."""
+    last = [max([highest, *(field.id for field in walk(schema))])]
+    return Schema(tuple(_numbered(field, last) for field in schema.fields))
+
+
+def _numbered(field: Field, last: list[int]) -> Field:
+    id = field.id
+    if id == UNASSIGNED:
+        last[0] += 1
+        id = last[0]
+    type = field.type
+    if isinstance(type, Struct):
+        type = Struct(tuple(_numbered(child, last) for child in type.fields))
+    elif isinstance(type, List):
+        type = List(_numbered(type.element, last))
+    elif isinstance(type, Map):
+        type = Map(_numbered(type.key, last), _numbered(type.value, last))
+    return replace(field, id=id, type=type)

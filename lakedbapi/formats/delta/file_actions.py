@@ -1,0 +1,53 @@
+"""File actions as the JSON of the log (protocol, "Add File and Remove File", "Add CDC File")."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from lakedbapi.formats.delta.columns import FILES, log_name
+from lakedbapi.formats.delta.paths import encode
+from lakedbapi.model.catalog import TableInfo
+from lakedbapi.model.changes import WrittenFile
+
+Row = Mapping[str, Any]
+"""A row of `TableState.files`."""
+Action = dict[str, Any]
+
+_KEPT = ("path", "partition_values", "size", "deletion_vector", "base_row_id", "default_row_commit_version")
+
+
+def add_of(row: Row, *, vector: Mapping[str, Any] | None, stats: str) -> Action:
+    """The action that gives a live file another deletion vector; all else of it stays."""
+    action = {log_name(name): _plain(row[name]) for name in FILES.names if name not in ("version", "deletion_vector")}
+    action |= {"dataChange": True, "stats": stats}
+    if vector is not None:
+        action["deletionVector"] = vector
+    return {name: value for name, value in action.items() if value is not None}
+
+
+def remove_of(row: Row, now: int, *, data_change: bool = True) -> Action:
+    """The action that takes away a live file, with the deletion vector that it has. `now` in milliseconds."""
+    action = {log_name(name): _plain(row[name]) for name in _KEPT}
+    action |= {"deletionTimestamp": now, "dataChange": data_change, "extendedFileMetadata": True}
+    return {name: value for name, value in action.items() if value is not None}
+
+
+def new_file(file: WrittenFile, root: str, table: TableInfo, physical: Mapping[int, str]) -> Action:
+    """What an `add` and a `cdc` action have in common, for a file below `root`."""
+    keys = () if table.partitioning is None else table.partitioning.fields
+    names = {field.id: physical.get(field.id, field.name) for field in table.schema.fields}
+    return {
+        "path": encode(file.path[len(root) :]),
+        "partitionValues": {names[key.field_id]: value for key, value in zip(keys, file.partition_values, strict=True)},
+        "size": file.file_size_bytes,
+    }
+
+
+def _plain(value: Any) -> Any:
+    """Maps come from Arrow as lists of pairs."""
+    if isinstance(value, list):
+        return dict(value)
+    if isinstance(value, dict):
+        return {name: part for name, part in value.items() if part is not None}
+    return value

@@ -1,0 +1,31 @@
+"""What follows a commit: checkpoints, and the removal of log files that nobody needs any more. Neither can fail it."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING
+
+from lakedbapi.errors import Error
+from lakedbapi.formats.delta.checkpoint_writer import write_checkpoint
+from lakedbapi.formats.delta.log_cleanup import clean_log
+
+if TYPE_CHECKING:
+    from lakedbapi.formats.delta.catalog import DeltaCatalog
+    from lakedbapi.formats.delta.table import DeltaTable
+
+INTERVAL = 10
+"""Commits between checkpoints, unless `delta.checkpointInterval` says otherwise."""
+
+_logger = logging.getLogger("lakedbapi.delta")
+
+
+def after_commit(catalog: DeltaCatalog, table: DeltaTable, version: int) -> None:
+    """Write a checkpoint of the committed `version` if it is its turn. Later readers are slower without, not wrong."""
+    try:
+        state = table.at_version(version)
+        interval = int(state.metadata.configuration.get("delta.checkpointInterval", INTERVAL))
+        if version and interval > 0 and version % interval == 0:
+            write_checkpoint(catalog.storage, state)
+            clean_log(catalog.storage, table, state)
+    except (Error, ValueError) as error:
+        _logger.warning("%s: no checkpoint of version %s: %s", table.root, version, error)

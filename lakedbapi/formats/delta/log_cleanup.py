@@ -1,0 +1,45 @@
+"""Removal of the log's oldest files, from which no kept version is read (protocol, "Metadata Cleanup")."""
+
+from __future__ import annotations
+
+import re
+from datetime import datetime, timedelta, timezone
+from typing import TYPE_CHECKING
+
+from lakedbapi.formats.delta.features import writer_features
+from lakedbapi.formats.delta.intervals import milliseconds
+from lakedbapi.formats.delta.log import LOG, commit_times
+from lakedbapi.formats.delta.state import TableState
+from lakedbapi.storage.filesystem import Storage
+
+if TYPE_CHECKING:
+    from lakedbapi.formats.delta.table import DeltaTable
+
+_MONTH = "interval 30 days"
+_VERSIONED = re.compile(r"(\d{20})\.(?:json|crc|checkpoint\..*|\d{20}\.compacted\.json)")
+
+
+def clean_log(storage: Storage, table: DeltaTable, state: TableState) -> None:
+    """Remove what is older than `delta.logRetentionDuration`, to the day, but the newest checkpoint of that time and
+    its commit."""
+    configuration = state.metadata.configuration
+    if configuration.get("delta.enableExpiredLogCleanup", "true").casefold() == "false":
+        return
+    if "checkpointProtection" in writer_features(state.protocol):
+        return
+    retention = milliseconds(configuration.get("delta.logRetentionDuration", _MONTH))
+    now = datetime.now(timezone.utc) - timedelta(milliseconds=retention)
+    cutoff = now.replace(hour=0, minute=0, second=0, microsecond=0)
+    listing = table.listing()
+    times = commit_times(listing.commits)
+    old = [version for version in listing.checkpoints if version in times and times[version] <= cutoff]
+    if not old:
+        return
+    kept = max(old)
+    doomed = []
+    for entry in storage.entries(table.root + LOG):
+        match = _VERSIONED.fullmatch(entry.name)
+        if match is not None and not entry.is_directory and int(match[1]) < kept:
+            doomed.append(entry.path)
+    # Oldest first: what is left after an interruption reads as before.
+    storage.delete(sorted(doomed))
