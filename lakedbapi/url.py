@@ -47,7 +47,7 @@ FORMAT_OPTIONS: Mapping[str, frozenset[str]] = {
             *("data_inlining_row_limit", "encrypted", "ducklake_version", "automatic_migration"),
         }
     ),
-    "delta": frozenset(),
+    "delta": frozenset({"non_atomic"}),
     "iceberg": frozenset({"warehouse", "catalog"}),
     "hudi": frozenset({"read_optimized", "meta_columns"}),
 }

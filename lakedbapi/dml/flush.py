@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
+
 from lakedbapi.dml.staged import combined
-from lakedbapi.dml.writing import write_staged
-from lakedbapi.engine.base import Engine
+from lakedbapi.dml.writing import write_rows, write_staged
+from lakedbapi.engine.base import Engine, Query, RelationName, ScanRelation
 from lakedbapi.model.catalog import TableInfo
 from lakedbapi.model.changes import Changes, RowChanges, StagedFile, StagedRows
-from lakedbapi.transaction import CatalogView, Transaction
+from lakedbapi.model.scan import Scan
+from lakedbapi.model.sql_types import quote_identifier
+from lakedbapi.transaction import CatalogView, Contents, Transaction
 
 
 def flush(engine: Engine, transaction: Transaction, alias: str) -> Changes:
@@ -27,6 +31,8 @@ def _flushed(
     engine: Engine, transaction: Transaction, view: CatalogView, table: TableInfo, changes: RowChanges
 ) -> RowChanges:
     """Entirely new rows and versions of old ones go to different files where only the latter have row ids to embed."""
+    if not view.catalog.has_delete_vectors(table):
+        changes = _without_vectors(engine, transaction, view, table, changes)
     staged = _by_kind(view, table, changes)
     if not staged or view.catalog.keeps_rows(table, sum(part.rows.num_rows for part in staged)):
         return replace(changes, rows=tuple(staged))
@@ -39,3 +45,23 @@ def _by_kind(view: CatalogView, table: TableInfo, changes: RowChanges) -> list[S
         return [combined([StagedRows(part.rows) for part in changes.rows])] if changes.rows else []
     kinds = [[part for part in changes.rows if (part.row_ids is None) is fresh] for fresh in (True, False)]
     return [combined(parts) for parts in kinds if parts]
+
+
+def _without_vectors(
+    engine: Engine, transaction: Transaction, view: CatalogView, table: TableInfo, changes: RowChanges
+) -> RowChanges:
+    """Written files of which later statements deleted rows, as files of the rows that are left."""
+    partial = tuple(staged for staged in changes.files if staged.deletes)
+    if not partial:
+        return changes
+    contents = Contents(table, view.snapshot, RowChanges(files=partial))
+    scan, _ = contents.scan(np.zeros(contents.files.num_rows, np.bool_))
+    name = RelationName("memory", "main", "_lake_staged")
+    columns = ", ".join(quote_identifier(field.name) for field in table.schema.fields)
+    query = Query(
+        f"SELECT {columns} FROM {'.'.join(map(quote_identifier, name))}",
+        {name: ScanRelation(Scan(table.schema, scan.files))},
+    )
+    written = write_rows(engine, transaction, view, table, query, row_ids=False)
+    kept = tuple(staged for staged in changes.files if not staged.deletes)
+    return replace(changes, files=(*kept, *map(StagedFile, written)))

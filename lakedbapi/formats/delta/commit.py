@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from lakedbapi.errors import CommitUnknownError, ConflictError, Error, OperationalError
+from lakedbapi.errors import CommitUnknownError, ConflictError, Error, OperationalError, ProgrammingError
 from lakedbapi.formats.delta import housekeeping
 from lakedbapi.formats.delta.attempt import Attempt
 from lakedbapi.formats.delta.commits import parse_commits
@@ -45,20 +45,35 @@ class TableCommit:
         ConflictError, with nothing changed, when what others committed does not go together with it.
         """
         head = self._plan.state
-        if head is not None:
-            check_writable(head.protocol, self._plan.table.name)
+        if head is None:
+            self._check_place()
         else:
-            check_free(self._storage, self._plan.root, {entry.file.path for entry in self._plan.rows.files})
+            check_writable(head.protocol, self._plan.table.name)
         random = np.random.default_rng()
         for attempt in range(ATTEMPTS):
             self.attempts = attempt + 1
+            if head is not None:
+                head = self._rebased(head)
             version = self._try(head)
             if version is None or version >= 0:
                 return version
-            head = self._rebased(head)
+            if head is None:
+                raise self._created_meanwhile()
             time.sleep(min(_WAIT * (attempt + 1), _WAIT_MAX) * random.random())
         raise ConflictError(
             f"table {self._plan.table.name}: other transactions were faster {ATTEMPTS} times; roll back and retry"
+        )
+
+    def _check_place(self) -> None:
+        """A new table needs a directory of its own."""
+        if self._storage.exists(commit_path(self._plan.root, 0)):
+            raise self._created_meanwhile()
+        check_free(self._storage, self._plan.root, {entry.file.path for entry in self._plan.rows.files})
+
+    def _created_meanwhile(self) -> ConflictError:
+        return ConflictError(
+            f"table {self._plan.table.name} was created by another transaction since this one began; roll back and "
+            "retry"
         )
 
     def drop(self) -> int:
@@ -66,7 +81,7 @@ class TableCommit:
         plan = self._plan
         assert plan.state is not None
         check_writable(plan.state.protocol, plan.table.name)
-        newest = self._log.latest()
+        newest = self._newest()
         if newest.metadata.id != plan.state.metadata.id or newest.version != plan.state.version:
             raise ConflictError(
                 f"table {plan.table.name} was changed by another transaction since this one began; roll back and retry"
@@ -128,18 +143,25 @@ class TableCommit:
         info = parse_commits([(version, path, self._storage.read_bytes(path))]).infos.get(version, {})
         return info.get("txnId") == self._transaction_id
 
-    def _rebased(self, head: TableState | None) -> TableState:
+    def _rebased(self, head: TableState) -> TableState:
         """The newest state, after a check of what others committed since `head`."""
-        if head is None:
-            raise ConflictError(
-                f"table {self._plan.table.name} was created by another transaction since this one began; roll back and "
-                "retry"
-            )
-        newest = self._log.latest()
+        newest = self._newest()
         if newest.metadata.id != head.metadata.id or newest.version < head.version:
-            raise ConflictError(
-                f"table {self._plan.table.name} was dropped and made anew by another transaction; roll back and retry"
-            )
-        for version in range(head.version + 1, newest.version + 1):
-            check_commit(self._plan, version, self._log.actions(version))
+            raise self._dropped_meanwhile()
+        if newest.version > head.version:
+            since = range(head.version + 1, newest.version + 1)
+            for version, actions in self._log.actions(since).items():
+                check_commit(self._plan, version, actions)
         return newest
+
+    def _newest(self) -> TableState:
+        try:
+            return self._log.latest()
+        except ProgrammingError as error:
+            raise self._dropped_meanwhile() from error
+
+    def _dropped_meanwhile(self) -> ConflictError:
+        return ConflictError(
+            f"table {self._plan.table.name} was dropped by another transaction since this one began; roll back and "
+            "retry"
+        )

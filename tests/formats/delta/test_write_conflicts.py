@@ -1,0 +1,235 @@
+"""Two writers of one table: what goes together is merged, what does not is told apart, nothing is lost or doubled."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import lakedbapi
+from lakedbapi.errors import CommitUnknownError, ConflictError, OperationalError
+from lakedbapi.storage.filesystem import Storage
+from tests.formats.delta.conftest import Connect
+from tests.formats.delta.committed import commit, info, of_kind, values, versions
+
+Pair = tuple[lakedbapi.Connection, lakedbapi.Connection]
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Path:
+    return tmp_path / "t"
+
+
+@pytest.fixture
+def pair(tmp_path: Path, connect: Connect) -> Pair:
+    """Two connections with a transaction each; the table has two files of 100 rows."""
+    setup = connect(tmp_path, autocommit=True)
+    setup.execute("CREATE TABLE t (i BIGINT, s VARCHAR)")
+    for start in (0, 100):
+        setup.execute(f"INSERT INTO t SELECT i, 'a' FROM range({start}, {start + 100}) r(i)")
+    first, second = (connect(tmp_path, autocommit=False) for _ in range(2))
+    for connection in (first, second):
+        assert values(connection, "SELECT count(*) FROM t") == [200]
+    return first, second
+
+
+def begin(connection: lakedbapi.Connection, *statements: str) -> None:
+    """Run statements on the state that was there before anybody commits."""
+    connection.rollback()
+    for sql in statements:
+        connection.execute(sql)
+
+
+def fresh_values(table: Path, sql: str) -> list[object]:
+    with lakedbapi.connect(f"delta:///{table.parent}") as connection:
+        return values(connection, sql)
+
+
+def test_deletes_of_different_rows_of_one_file_are_merged(pair: Pair, table: Path) -> None:
+    first, second = pair
+    begin(first, "DELETE FROM t WHERE i IN (1, 2)")
+    begin(second, "DELETE FROM t WHERE i IN (3, 150)")
+    first.commit()
+    second.commit()
+    assert fresh_values(table, "SELECT count(*) FROM t") == [196]
+    (one, two) = of_kind(commit(table), "add")
+    assert sorted(add["deletionVector"]["cardinality"] for add in (one, two)) == [1, 3]
+    removed = {remove["path"]: remove.get("deletionVector") for remove in of_kind(commit(table), "remove")}
+    (before,) = of_kind(commit(table, 3), "add")
+    assert removed[before["path"]] == before["deletionVector"]
+    assert info(table)["readVersion"] == 2
+
+
+def test_vectors_that_leave_nothing_end_the_file(pair: Pair, table: Path) -> None:
+    first, second = pair
+    begin(first, "DELETE FROM t WHERE i < 60")
+    begin(second, "DELETE FROM t WHERE i BETWEEN 60 AND 99")
+    first.commit()
+    second.commit()
+    assert of_kind(commit(table), "add") == []
+    assert fresh_values(table, "SELECT count(*) FROM t") == [100]
+
+
+def test_the_same_row_is_deleted_once(pair: Pair, table: Path) -> None:
+    first, second = pair
+    begin(first, "DELETE FROM t WHERE i = 7")
+    begin(second, "DELETE FROM t WHERE i = 7 OR i = 8")
+    first.commit()
+    with pytest.raises(ConflictError, match="same rows"):
+        second.commit()
+    assert fresh_values(table, "SELECT count(*) FROM t") == [199]
+    assert not list(table.glob("*.bin"))
+
+
+WRITE_SERIALIZABLE = "ALTER TABLE t SET ('delta.isolationLevel' = 'WriteSerializable')"
+
+COMMUTE = [
+    ("INSERT INTO t VALUES (1000, 'x')", "INSERT INTO t VALUES (1001, 'x')"),
+    ("DELETE FROM t WHERE i = 1", "INSERT INTO t VALUES (1001, 'x')"),
+    ("UPDATE t SET s = 'u' WHERE i = 1", "INSERT INTO t VALUES (1001, 'x')"),
+    ("DELETE FROM t WHERE i < 100", "INSERT INTO t VALUES (1001, 'x')"),
+    ("DELETE FROM t WHERE i = 1", "UPDATE t SET s = 'u' WHERE i = 2"),
+    ("DELETE FROM t WHERE i < 100", "DELETE FROM t WHERE i >= 100"),
+]
+CONFLICT = [
+    ("UPDATE t SET s = 'u' WHERE i = 1", "DELETE FROM t WHERE s = 'u' OR i = 3"),
+    ("DELETE FROM t WHERE i < 100", "DELETE FROM t WHERE i = 5"),
+    ("DELETE FROM t WHERE i = 5", "DELETE FROM t WHERE i < 100"),
+    ("DELETE FROM t WHERE i = 5", "DELETE FROM t"),
+    ("DELETE FROM t WHERE i = 5", "INSERT INTO t SELECT i + 500, s FROM t"),
+    ("INSERT INTO t VALUES (1, 'x')", "DELETE FROM t WHERE i IN (SELECT max(i) FROM t)"),
+    ("INSERT INTO t VALUES (1, 'x')", "DELETE FROM t WHERE i = 1"),
+    ("ALTER TABLE t ADD COLUMN x INTEGER", "INSERT INTO t VALUES (1001, 'x')"),
+    ("ALTER TABLE t ADD COLUMN x INTEGER", "DELETE FROM t WHERE i = 1"),
+    ("INSERT INTO t VALUES (1000, NULL)", "ALTER TABLE t ALTER COLUMN s SET NOT NULL"),
+    ("COMMENT ON TABLE t IS 'x'", "COMMENT ON TABLE t IS 'y'"),
+    ("DROP TABLE t", "DELETE FROM t WHERE i = 1"),
+    ("INSERT INTO t VALUES (1000, NULL)", "DROP TABLE t"),
+]
+
+
+@pytest.mark.parametrize(("theirs", "ours"), COMMUTE)
+def test_what_commutes_goes_together(pair: Pair, table: Path, theirs: str, ours: str) -> None:
+    first, second = pair
+    begin(first, theirs)
+    begin(second, ours)
+    first.commit()
+    second.commit()
+    # The second one came after the first.
+    assert versions(table) == [0, 1, 2, 3, 4]
+    with lakedbapi.connect(f"delta:///{table.parent}") as fresh:
+        found = values(fresh, "SELECT i FROM t")
+    assert len(set(found)) == len(found)
+
+
+@pytest.mark.parametrize(("theirs", "ours"), CONFLICT)
+def test_what_does_not_is_a_conflict(pair: Pair, theirs: str, ours: str) -> None:
+    first, second = pair
+    begin(first, theirs)
+    begin(second, ours)
+    first.commit()
+    with pytest.raises(OperationalError) as caught:
+        second.commit()
+    assert caught.value.retryable
+
+
+def test_blind_appends_pass_by_a_delete_where_that_is_allowed(pair: Pair, table: Path, connect: Connect) -> None:
+    connect(table.parent, autocommit=True).execute(WRITE_SERIALIZABLE)
+    first, second = pair
+    begin(first, "INSERT INTO t VALUES (5, 'late')")
+    begin(second, "DELETE FROM t WHERE i = 5")
+    first.commit()
+    second.commit()
+    assert info(table)["isolationLevel"] == "WriteSerializable"
+    assert fresh_values(table, "SELECT s FROM t WHERE i = 5") == ["late"]
+
+
+def test_an_autocommit_statement_runs_again(pair: Pair, table: Path, connect: Connect) -> None:
+    """Both updates of the same rows take effect, one after the other."""
+    writers = [connect(table.parent, autocommit=True) for _ in range(4)]
+    threads = [
+        threading.Thread(target=writer.execute, args=("UPDATE t SET s = s || '+' WHERE i < 3",)) for writer in writers
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert fresh_values(table, "SELECT s FROM t WHERE i < 3") == ["a++++"] * 3
+    assert fresh_values(table, "SELECT count(*) FROM t") == [200]
+
+
+def test_appends_of_many_threads_are_all_there(pair: Pair, table: Path, connect: Connect) -> None:
+    def append(number: int) -> None:
+        with lakedbapi.connect(f"delta:///{table.parent}", autocommit=True) as connection:
+            for i in range(5):
+                connection.execute("INSERT INTO t VALUES (?, 'new')", [1000 * number + i])
+
+    threads = [threading.Thread(target=append, args=(number,)) for number in range(1, 6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert versions(table) == list(range(28))
+    assert fresh_values(table, "SELECT count(DISTINCT i) FROM t WHERE s = 'new'") == [25]
+
+
+def test_two_tables_of_one_name(tmp_path: Path, connect: Connect) -> None:
+    first, second = (connect(tmp_path, autocommit=False) for _ in range(2))
+    first.execute("CREATE TABLE n AS SELECT 1 AS i")
+    second.execute("CREATE TABLE n AS SELECT 2 AS i")
+    first.commit()
+    with pytest.raises(OperationalError):
+        second.commit()
+    assert fresh_values(tmp_path / "n", "SELECT i FROM n") == [1]
+
+
+Put = Callable[[Storage, str, bytes], None]
+
+
+@pytest.mark.parametrize("error", [FileExistsError("x"), OperationalError("timed out")])
+def test_a_commit_whose_answer_got_lost_counts_once(
+    pair: Pair, table: Path, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    put: Put = Storage.put_if_absent
+
+    def lossy(storage: Storage, path: str, data: bytes) -> None:
+        put(storage, path, data)
+        raise error
+
+    first, _ = pair
+    begin(first, "INSERT INTO t VALUES (1000, 'x')", "DELETE FROM t WHERE i < 50")
+    monkeypatch.setattr(Storage, "put_if_absent", lossy)
+    first.commit()
+    monkeypatch.undo()
+    assert versions(table) == [0, 1, 2, 3]
+    assert fresh_values(table, "SELECT count(*) FROM t") == [151]
+
+
+def test_a_commit_that_failed_leaves_nothing(pair: Pair, table: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(storage: Storage, path: str, data: bytes) -> None:
+        raise OperationalError("no space")
+
+    first, _ = pair
+    files = sorted(table.rglob("*"))
+    begin(first, "INSERT INTO t VALUES (1000, 'x')", "DELETE FROM t WHERE i < 50")
+    monkeypatch.setattr(Storage, "put_if_absent", refused)
+    with pytest.raises(OperationalError, match="no space"):
+        first.commit()
+    assert sorted(table.rglob("*")) == files
+
+
+def test_an_outcome_that_nobody_knows_is_told(pair: Pair, table: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The files stay, since the commit may be there."""
+
+    def silent(storage: Storage, *arguments: object) -> None:
+        raise OperationalError("no answer")
+
+    first, _ = pair
+    begin(first, "DELETE FROM t WHERE i * i % 7 = 2")
+    monkeypatch.setattr(Storage, "put_if_absent", silent)
+    monkeypatch.setattr(Storage, "exists", silent)
+    with pytest.raises(CommitUnknownError, match="nobody can tell"):
+        first.commit()
+    assert len(list(table.glob("*.bin"))) == 1

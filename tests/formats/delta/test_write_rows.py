@@ -1,0 +1,349 @@
+"""Row-level changes: what the log says of them, and that no reader of it sees a wrong row."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from urllib.parse import unquote
+
+import pyarrow.parquet as pq
+import pytest
+
+import lakedbapi
+from lakedbapi.errors import IntegrityError, NotSupportedError, ProgrammingError
+from tests.formats.delta.conftest import Connect
+from tests.formats.delta.committed import commit, info, of_kind, rows, values, versions
+
+REWRITING = "WITH ('delta.enableDeletionVectors' = 'false')"
+
+
+@pytest.fixture
+def lake(tmp_path: Path, connect: Connect) -> lakedbapi.Connection:
+    return connect(tmp_path, autocommit=True)
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Path:
+    return tmp_path / "t"
+
+
+def ten(lake: lakedbapi.Connection, options: str = "") -> None:
+    lake.execute(f"CREATE TABLE t (a BIGINT, s VARCHAR) {options}")
+    lake.execute("INSERT INTO t SELECT i, 's' || i FROM range(10) r(i)")
+
+
+def test_a_delete_replaces_the_vector_of_the_one_before(lake: lakedbapi.Connection, table: Path) -> None:
+    ten(lake)
+    lake.execute("DELETE FROM t WHERE a = 5")
+    (first,) = of_kind(commit(table), "add")
+    lake.execute("DELETE FROM t WHERE a = 9")
+    (remove,), (add,) = of_kind(commit(table), "remove"), of_kind(commit(table), "add")
+    assert remove["deletionVector"] == first["deletionVector"]
+    assert remove["path"] == add["path"] == first["path"]
+    assert add["deletionVector"]["cardinality"] == 2
+    stats = json.loads(add["stats"])
+    assert (stats["numRecords"], stats["tightBounds"]) == (10, False)
+    assert add["modificationTime"] == first["modificationTime"]
+    assert values(lake, "SELECT count(*) FROM t") == [8]
+
+
+def test_positions_are_physical(lake: lakedbapi.Connection, table: Path) -> None:
+    """In a file of many row groups, and again among the survivors."""
+    lake.execute("CREATE TABLE t (i BIGINT)")
+    lake.execute("INSERT INTO t SELECT i FROM range(100000) r(i)")
+    (add,) = of_kind(commit(table), "add")
+    path = table / add["path"]
+    written = pq.read_table(path)
+    pq.write_table(written, path, row_group_size=1000)
+    text = (table / "_delta_log" / f"{1:020}.json").read_text()
+    text = text.replace(f'"size":{add["size"]}', f'"size":{path.stat().st_size}')
+    (table / "_delta_log" / f"{1:020}.json").write_text(text)
+    with lakedbapi.connect(f"delta:///{table.parent}", autocommit=True) as fresh:
+        fresh.execute("DELETE FROM t WHERE i IN (999, 1000, 65535, 65536, 99999)")
+        fresh.execute("DELETE FROM t WHERE i IN (998, 1001, 99998)")
+        gone = "SELECT i FROM range(100000) r(i) WHERE i NOT IN (SELECT i FROM t) ORDER BY i"
+        assert values(fresh, gone) == [998, 999, 1000, 1001, 65535, 65536, 99998, 99999]
+
+
+def test_only_true_conditions_delete(lake: lakedbapi.Connection) -> None:
+    lake.execute("CREATE TABLE t (x INTEGER)")
+    lake.execute("INSERT INTO t VALUES (1), (2), (NULL)")
+    lake.execute("DELETE FROM t WHERE NOT (x = 1)")
+    assert values(lake, "SELECT x FROM t ORDER BY x") == [1, None]
+    lake.execute("DELETE FROM t WHERE NULL")
+    lake.execute("DELETE FROM t WHERE FALSE")
+    assert values(lake, "SELECT x FROM t ORDER BY x") == [1, None]
+
+
+def test_rewriting_leaves_out_what_a_vector_had_deleted(lake: lakedbapi.Connection, table: Path) -> None:
+    ten(lake)
+    lake.execute("DELETE FROM t WHERE a = 3")
+    lake.execute("ALTER TABLE t SET ('delta.enableDeletionVectors' = 'false')")
+    lake.execute("UPDATE t SET s = 'new' WHERE a = 7")
+    (remove,), (add,) = of_kind(commit(table), "remove"), of_kind(commit(table), "add")
+    assert "deletionVector" in remove
+    assert "deletionVector" not in add
+    assert json.loads(add["stats"])["numRecords"] == 9
+    assert values(lake, "SELECT a FROM t ORDER BY a") == [0, 1, 2, 4, 5, 6, 7, 8, 9]
+    found = info(table)["operationMetrics"]
+    assert (found["numUpdatedRows"], found["numCopiedRows"], found["numDeletionVectorsRemoved"]) == ("1", "8", "1")
+
+
+@pytest.mark.parametrize("options", ["", REWRITING])
+def test_files_without_rows_left_are_removed(lake: lakedbapi.Connection, table: Path, options: str) -> None:
+    ten(lake, options)
+    lake.execute("INSERT INTO t VALUES (100, 'x')")
+    lake.execute("DELETE FROM t WHERE a < 10")
+    assert of_kind(commit(table), "add") == []
+    assert len(of_kind(commit(table), "remove")) == 1
+    assert info(table)["operationMetrics"]["numRemovedFiles"] == "1"
+    assert values(lake, "SELECT a FROM t") == [100]
+
+
+PARTITION_VALUES = ("a b", "x=y", "p%q", "a/b", "é", "#", "?", "+", "..", "x", "'", '"', "%20", None)
+
+
+@pytest.mark.parametrize("options", ["", REWRITING])
+def test_paths_are_encoded_once(lake: lakedbapi.Connection, table: Path, options: str) -> None:
+    lake.execute(f"CREATE TABLE t (i INTEGER, p VARCHAR) PARTITIONED BY (p) {options}")
+    for number, value in enumerate(PARTITION_VALUES):
+        lake.execute("INSERT INTO t VALUES (?, ?), (?, ?)", [number, value, number + 100, value])
+    for number, value in enumerate(PARTITION_VALUES):
+        lake.execute("UPDATE t SET i = i + 1000 WHERE i = ?", [number])
+        for add in of_kind(commit(table), "add"):
+            assert (table / unquote(add["path"])).exists()
+            assert add["partitionValues"] == {"p": value}
+        lake.execute("DELETE FROM t WHERE i = ?", [number + 100])
+    with lakedbapi.connect(f"delta:///{table.parent}") as fresh:
+        found = rows(fresh, "SELECT i, p FROM t ORDER BY i")
+    assert found == [(number + 1000, value) for number, value in enumerate(PARTITION_VALUES)]
+
+
+def test_an_empty_partition_value_is_null(lake: lakedbapi.Connection, table: Path) -> None:
+    lake.execute("CREATE TABLE t (i INTEGER, p VARCHAR) PARTITIONED BY (p)")
+    lake.execute("INSERT INTO t VALUES (1, ''), (2, NULL)")
+    (add,) = of_kind(commit(table), "add")
+    assert add["partitionValues"] == {"p": None}
+    lake.execute("DELETE FROM t WHERE p IS NULL")
+    assert values(lake, "SELECT count(*) FROM t") == [0]
+
+
+def test_statistics_are_true_bounds(lake: lakedbapi.Connection, table: Path) -> None:
+    long = "z" * 40 + "\U0010ffff"
+    lake.execute("CREATE TABLE t (s VARCHAR, t TIMESTAMP, f DOUBLE, n DECIMAL(38, 3), r STRUCT(x INTEGER))")
+    lake.execute(
+        "INSERT INTO t VALUES (?, '2020-01-01 00:00:00.678999', 'nan', "
+        "12345678901234567890123456789012345.678, {'x': 1})",
+        [long],
+    )
+    lake.execute("INSERT INTO t VALUES ('a', NULL, 1.5, -0.001, NULL)")
+    (first,), (second,) = of_kind(commit(table, 1), "add"), of_kind(commit(table, 2), "add")
+    stats = json.loads(first["stats"])
+    assert stats["minValues"]["s"] == "z" * 32
+    assert stats["maxValues"]["s"] == "z" * 32 + "\x7f"
+    assert stats["minValues"]["t"] == stats["maxValues"]["t"] == "2020-01-01T00:00:00.678"
+    assert "f" not in stats["minValues"]
+    assert '"n":12345678901234567890123456789012345.678' in first["stats"]
+    assert stats["minValues"]["r"] == {"x": 1}
+    assert json.loads(second["stats"])["maxValues"]["f"] == 1.5
+    assert json.loads(second["stats"])["nullCount"]["t"] == 1
+    for condition in (f"s = '{long}'", "t = '2020-01-01 00:00:00.678999'", "f = 'nan'::DOUBLE", "f > 1000"):
+        assert values(lake, f"SELECT count(*) FROM t WHERE {condition}") == [1], condition
+        assert lake.execute(f"UPDATE t SET s = s WHERE {condition}").rowcount == 1
+
+
+def test_only_the_first_columns_have_statistics(lake: lakedbapi.Connection, table: Path) -> None:
+    columns = ", ".join(f"c{i} INTEGER" for i in range(40))
+    lake.execute(f"CREATE TABLE t ({columns})")
+    lake.execute("ALTER TABLE t SET ('delta.checkpoint.writeStatsAsJson' = 'true')")
+    lake.execute(f"INSERT INTO t VALUES ({', '.join('1' for _ in range(40))})")
+    (add,) = of_kind(commit(table), "add")
+    assert sorted(json.loads(add["stats"])["minValues"]) == sorted(f"c{i}" for i in range(32))
+    lake.execute("ALTER TABLE t SET ('delta.dataSkippingStatsColumns' = 'c39,c2')")
+    lake.execute(f"INSERT INTO t VALUES ({', '.join('1' for _ in range(40))})")
+    (add,) = of_kind(commit(table), "add")
+    assert sorted(json.loads(add["stats"])["minValues"]) == ["c2", "c39"]
+
+
+def test_a_change_of_nothing_is_no_version(lake: lakedbapi.Connection, table: Path) -> None:
+    ten(lake)
+    for sql in ("UPDATE t SET s = 'x' WHERE a = 77", "DELETE FROM t WHERE a > 77", "DELETE FROM t WHERE FALSE"):
+        assert lake.execute(sql).rowcount == 0
+    assert versions(table) == [0, 1]
+
+
+def test_counts_need_no_reading(lake: lakedbapi.Connection, table: Path) -> None:
+    lake.execute("CREATE TABLE t (i INTEGER, p INTEGER) PARTITIONED BY (p)")
+    lake.execute("INSERT INTO t SELECT i, i % 3 FROM range(30) r(i)")
+    lake.execute("DELETE FROM t WHERE i = 0")
+    for path in table.rglob("*.parquet"):
+        path.unlink()
+    assert lake.execute("DELETE FROM t WHERE p = 0").rowcount == 9
+    assert info(table)["operationMetrics"]["numDeletedRows"] == "9"
+    assert lake.execute("TRUNCATE t").rowcount == 20
+    assert info(table)["operation"] == "TRUNCATE"
+
+
+def test_metrics_are_those_of_spark(lake: lakedbapi.Connection, table: Path) -> None:
+    ten(lake)
+    assert info(table)["operation"] == "WRITE"
+    assert info(table)["isBlindAppend"] is True
+    assert info(table)["operationMetrics"]["numOutputRows"] == "10"
+    lake.execute("DELETE FROM t WHERE a = 1")
+    found = info(table)
+    assert (found["operation"], found["operationParameters"]) == ("DELETE", {"predicate": '["a = 1"]'})
+    assert (found["readVersion"], found["isBlindAppend"], found["isolationLevel"]) == (1, False, "Serializable")
+    lake.execute("DELETE FROM t WHERE a = 2")
+    found = info(table)["operationMetrics"]
+    names = ("Added", "Removed", "Updated")
+    assert [found[f"numDeletionVectors{name}"] for name in names] == ["1", "1", "1"]
+    lake.execute(
+        "MERGE INTO t USING (SELECT i AS a FROM range(5, 15) r(i)) AS u ON t.a = u.a "
+        "WHEN MATCHED THEN UPDATE SET s = 'm' WHEN NOT MATCHED THEN INSERT VALUES (u.a, 'n') "
+        "WHEN NOT MATCHED BY SOURCE AND a = 0 THEN DELETE"
+    )
+    found = info(table)["operationMetrics"]
+    assert info(table)["operation"] == "MERGE"
+    # With four fifths of its rows gone the file is rewritten.
+    assert [found[f"numTargetRows{n}"] for n in ("Inserted", "Updated", "Deleted", "Copied")] == ["5", "5", "1", "2"]
+    assert found["numTargetRowsNotMatchedBySourceDeleted"] == "1"
+    (clause,) = json.loads(info(table)["operationParameters"]["notMatchedBySourcePredicates"])
+    assert clause["actionType"] == "delete"
+
+
+def test_an_insert_only_merge_leaves_files_alone(lake: lakedbapi.Connection, table: Path) -> None:
+    ten(lake)
+    lake.execute(
+        "MERGE INTO t USING (VALUES (5), (50)) u(a) ON t.a = u.a WHEN NOT MATCHED THEN INSERT (a) VALUES (u.a)"
+    )
+    assert of_kind(commit(table), "remove") == []
+    assert len(of_kind(commit(table), "add")) == 1
+
+
+def test_a_row_that_is_matched_twice_is_an_error(lake: lakedbapi.Connection, table: Path) -> None:
+    ten(lake)
+    with pytest.raises(ProgrammingError, match="matched by several"):
+        lake.execute("MERGE INTO t USING (VALUES (1), (1)) u(a) ON t.a = u.a WHEN MATCHED THEN UPDATE SET s = 'x'")
+    assert versions(table) == [0, 1]
+
+
+def test_a_merge_into_an_empty_table(lake: lakedbapi.Connection) -> None:
+    lake.execute("CREATE TABLE t (a INTEGER)")
+    lake.execute(
+        "MERGE INTO t USING (VALUES (1)) u(a) ON t.a IS NULL WHEN MATCHED THEN DELETE WHEN NOT MATCHED THEN INSERT *"
+    )
+    assert values(lake, "SELECT a FROM t") == [1]
+
+
+def test_a_merge_that_reads_its_target_sees_the_old_rows(lake: lakedbapi.Connection) -> None:
+    ten(lake)
+    lake.execute("MERGE INTO t USING (SELECT a + 1 AS a, s FROM t) u ON t.a = u.a WHEN MATCHED THEN UPDATE SET s = u.s")
+    assert rows(lake, "SELECT a, s FROM t WHERE a IN (0, 1, 9) ORDER BY a") == [(0, "s0"), (1, "s0"), (9, "s8")]
+
+
+def test_an_update_moves_rows_between_partitions(lake: lakedbapi.Connection, table: Path) -> None:
+    lake.execute("CREATE TABLE t (i INTEGER, p VARCHAR) PARTITIONED BY (p)")
+    lake.execute("INSERT INTO t VALUES (1, 'a'), (2, 'a'), (3, 'b')")
+    lake.execute("UPDATE t SET p = 'c' WHERE i <> 2")
+    assert {add["partitionValues"]["p"] for add in of_kind(commit(table), "add")} == {"a", "c"}
+    assert rows(lake, "SELECT i, p FROM t ORDER BY i") == [(1, "c"), (2, "a"), (3, "c")]
+
+
+def test_one_transaction_is_one_version(tmp_path: Path, connect: Connect, table: Path) -> None:
+    lake = connect(tmp_path, autocommit=True)
+    ten(lake)
+    lake.autocommit = False
+    lake.execute("INSERT INTO t VALUES (100, 'x'), (101, 'y')")
+    lake.execute("DELETE FROM t WHERE a = 100")
+    lake.execute("DELETE FROM t WHERE a = 1")
+    lake.execute("SAVEPOINT s")
+    lake.execute("DELETE FROM t")
+    lake.execute("ROLLBACK TO s")
+    lake.execute("UPDATE t SET s = 'q' WHERE a IN (2, 101)")
+    lake.commit()
+    assert versions(table) == [0, 1, 2]
+    (remove,) = of_kind(commit(table), "remove")
+    assert "deletionVector" not in remove
+    assert len(of_kind(commit(table), "add")) == 2
+    with lakedbapi.connect(f"delta:///{tmp_path}") as fresh:
+        assert values(fresh, "SELECT a FROM t WHERE s = 'q' ORDER BY a") == [2, 101]
+        assert values(fresh, "SELECT count(*) FROM t") == [10]
+
+
+@pytest.mark.parametrize("options", ["", REWRITING])
+def test_rows_of_files_of_the_same_transaction_can_be_deleted(
+    tmp_path: Path, connect: Connect, options: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("lakedbapi.dml.new_rows.MEMORY_LIMIT", 1)
+    lake = connect(tmp_path, autocommit=True)
+    lake.execute(f"CREATE TABLE t (i BIGINT) {options}")
+    lake.autocommit = False
+    lake.execute("INSERT INTO t SELECT i FROM range(1000) r(i)")
+    lake.execute("DELETE FROM t WHERE i % 2 = 0")
+    assert values(lake, "SELECT count(*) FROM t") == [500]
+    lake.commit()
+    with lakedbapi.connect(f"delta:///{tmp_path}") as fresh:
+        assert values(fresh, "SELECT sum(i) FROM t") == [250000]
+    has_vectors = any("deletionVector" in add for add in of_kind(commit(tmp_path / "t"), "add"))
+    assert has_vectors is (options == "")
+
+
+def test_not_null_is_checked_on_every_path(lake: lakedbapi.Connection, table: Path) -> None:
+    lake.execute("CREATE TABLE t (a INTEGER NOT NULL, b INTEGER)")
+    lake.execute("INSERT INTO t VALUES (1, 1)")
+    for sql in (
+        "INSERT INTO t (b) VALUES (1)",
+        "UPDATE t SET a = NULL",
+        "MERGE INTO t USING (SELECT NULL::INTEGER AS a) u ON t.a = u.a WHEN NOT MATCHED THEN INSERT (a) VALUES (u.a)",
+    ):
+        with pytest.raises(IntegrityError, match="NOT NULL"):
+            lake.execute(sql)
+    lake.execute("MERGE INTO t USING (SELECT 2 AS a) u ON t.a = u.a WHEN NOT MATCHED THEN INSERT (a) VALUES (u.a)")
+    assert versions(table) == [0, 1, 2]
+
+
+def test_a_check_must_be_true(lake: lakedbapi.Connection) -> None:
+    """NULL is not enough, as in Spark."""
+    lake.execute("CREATE TABLE t (a INTEGER, CONSTRAINT positive CHECK (a > 0))")
+    for value in ("0", "NULL"):
+        with pytest.raises(IntegrityError, match="positive"):
+            lake.execute(f"INSERT INTO t VALUES ({value})")
+    lake.execute("CREATE TABLE u (a INTEGER)")
+    lake.execute("INSERT INTO u VALUES (NULL)")
+    with pytest.raises(IntegrityError, match="violated by 1 rows"):
+        lake.execute("ALTER TABLE u ADD CONSTRAINT positive CHECK (a > 0)")
+
+
+def test_an_append_only_table_takes_no_deletes(lake: lakedbapi.Connection) -> None:
+    ten(lake, "WITH ('delta.appendOnly' = 'true')")
+    for sql in ("DELETE FROM t WHERE a = 1", "TRUNCATE t", "UPDATE t SET a = 1", "DELETE FROM t WHERE a < 100"):
+        with pytest.raises(NotSupportedError, match="append-only"):
+            lake.execute(sql)
+    assert values(lake, "SELECT count(*) FROM t") == [10]
+
+
+def test_a_table_with_an_unknown_feature_is_not_written(lake: lakedbapi.Connection, table: Path) -> None:
+    ten(lake)
+    (protocol,) = of_kind(commit(table, 0), "protocol")
+    protocol["writerFeatures"].append("icebergCompatV2")
+    (table / "_delta_log" / f"{2:020}.json").write_text(json.dumps({"protocol": protocol}) + "\n")
+    assert values(lake, "SELECT count(*) FROM t") == [10]
+    for sql in ("INSERT INTO t VALUES (1, 'a')", "DELETE FROM t", "ALTER TABLE t ADD COLUMN x INTEGER", "DROP TABLE t"):
+        with pytest.raises(NotSupportedError, match="icebergCompatV2"):
+            lake.execute(sql)
+
+
+def test_two_tables_in_one_transaction(tmp_path: Path, connect: Connect) -> None:
+    lake = connect(tmp_path, autocommit=True)
+    for name in ("a", "b"):
+        lake.execute(f"CREATE TABLE {name} (i INTEGER)")
+    lake.autocommit = False
+    lake.execute("INSERT INTO a VALUES (1)")
+    with pytest.raises(NotSupportedError, match="non_atomic"):
+        lake.execute("INSERT INTO b VALUES (1)")
+    lake.rollback()
+    one_by_one = connect(f"delta:///{tmp_path}?non_atomic=true", autocommit=False)
+    one_by_one.execute("INSERT INTO a VALUES (1)")
+    one_by_one.execute("INSERT INTO b VALUES (2)")
+    one_by_one.commit()
+    assert rows(one_by_one, "SELECT * FROM a, b") == [(1, 2)]
