@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from lakedbapi.errors import Error, NotSupportedError
+from lakedbapi.formats import ids
 from lakedbapi.formats.base import CommitResult
-from lakedbapi.formats.delta import directories, ids
+from lakedbapi.formats.delta import directories
 from lakedbapi.formats.delta.commit import TableCommit
 from lakedbapi.formats.delta.plan import Plan, joined, table_ids
 from lakedbapi.formats.delta.snapshot import DeltaSnapshot

@@ -11,8 +11,8 @@ import pytest
 import lakedbapi
 from lakedbapi.errors import CommitUnknownError, ConflictError, OperationalError
 from lakedbapi.storage.filesystem import Storage
-from tests.formats.delta.conftest import Connect
 from tests.formats.delta.committed import commit, info, of_kind, values, versions
+from tests.formats.delta.conftest import Connect
 
 Pair = tuple[lakedbapi.Connection, lakedbapi.Connection]
 

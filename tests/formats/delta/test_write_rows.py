@@ -11,8 +11,8 @@ import pytest
 
 import lakedbapi
 from lakedbapi.errors import IntegrityError, NotSupportedError, ProgrammingError
-from tests.formats.delta.conftest import Connect
 from tests.formats.delta.committed import commit, info, of_kind, rows, values, versions
+from tests.formats.delta.conftest import Connect
 
 REWRITING = "WITH ('delta.enableDeletionVectors' = 'false')"
 
