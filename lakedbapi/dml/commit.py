@@ -18,10 +18,10 @@ def commit(engine: Engine, transaction: Transaction) -> CommitResult:
         result = transaction.catalogs[alias].commit(transaction.base(alias), changes)
     except CommitUnknownError:
         raise
-    except BaseException:
+    except Exception:  # After an interrupt in the middle nobody knows whether the files are needed: they stay.
         discard(transaction, transaction.written)
         raise
-    used = {staged.file.path for rows in changes.rows.values() for staged in rows.files}
+    used = {file.path for rows in changes.rows.values() for file in (*(s.file for s in rows.files), *rows.change_files)}
     discard(transaction, transaction.written - used)
     return result
 

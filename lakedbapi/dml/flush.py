@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from lakedbapi.dml.change_files import write_change_files
 from lakedbapi.dml.staged import combined
 from lakedbapi.dml.writing import write_rows, write_staged
 from lakedbapi.engine.base import Engine, Query, RelationName, ScanRelation
@@ -23,7 +24,8 @@ def flush(engine: Engine, transaction: Transaction, alias: str) -> Changes:
     for table_id, changes in view.changes.rows.items():
         table = view.table_of(table_id)
         if table is not None:
-            rows[table_id] = _flushed(engine, transaction, view, table, changes)
+            told = write_change_files(engine, transaction, view, table, changes)
+            rows[table_id] = replace(_flushed(engine, transaction, view, table, changes), change_files=told)
     return replace(view.changes, rows=rows)
 
 

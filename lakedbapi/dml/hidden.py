@@ -8,7 +8,7 @@ from sqlglot import exp
 
 from lakedbapi.dml.target import Target
 from lakedbapi.errors import NotSupportedError
-from lakedbapi.query.hidden import HIDDEN_COLUMNS
+from lakedbapi.query.hidden import HIDDEN_COLUMNS, check_known
 
 
 def revealed(
@@ -38,6 +38,7 @@ def revealed(
             f"{others[mixed.pop()]} stands beside the hidden column of {target.name} with this name; "
             "read the hidden columns of other tables in a query of its own first"
         )
+    check_known(target.catalog, own)
     return frozenset(own)
 
 

@@ -113,8 +113,9 @@ class NewRows:
             return
         self._held.append(part)
         self._bytes += part.rows.nbytes
-        if self._bytes > MEMORY_LIMIT:
-            target = self._target
+        target = self._target
+        # Files that embed no row ids would forget of which rows these are versions.
+        if self._bytes > MEMORY_LIMIT and not target.catalog.stores_changes(target.table):
             for held in self._by_kind():
                 self._files += write_staged(
                     target.context.engine, target.context.transaction, target.view, target.table, held

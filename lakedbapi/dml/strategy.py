@@ -125,7 +125,7 @@ def settle(target: Target, changes: RowChanges, new_rows: NewRows) -> RowChanges
         changes,
         deleted={file: vector for file, vector in changes.deleted.items() if file not in ids},
         removed=changes.removed | ids,
-        rewritten=changes.rewritten | ids,
+        rewritten={**changes.rewritten, **{file: changes.deleted[file] for file in ids}},
     )
 
 

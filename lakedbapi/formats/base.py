@@ -209,6 +209,10 @@ class Catalog(ABC):
         """Whether rows of `table` may be deleted without rewriting their file."""
         return self.capabilities.delete_vectors
 
+    def stores_changes(self, table: TableInfo) -> bool:
+        """Whether commits have to tell what happened to each row of `table`: `RowChanges.change_files`."""
+        return False
+
     def file_layout(self, table: TableInfo) -> FileLayout:
         """What data files of `table` are called and have in them."""
         return OWN_LAYOUT

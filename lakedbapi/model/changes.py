@@ -84,8 +84,9 @@ class RowChanges:
     snapshot."""
     change_files: tuple[WrittenFile, ...] = ()
     """What happened to rows, for the change feed of formats that store it; written just before the commit."""
-    rewritten: frozenset[int] = frozenset()
-    """The subset of `removed` that copy-on-write replaced: their surviving rows are in `rows`/`files` with row ids."""
+    rewritten: Mapping[int, DeleteVector] = field(default_factory=dict)
+    """The subset of `removed` that copy-on-write replaced, with the positions that were deleted or updated: their
+    other rows are in `rows`/`files` with row ids."""
 
     @property
     def empty(self) -> bool:

@@ -6,13 +6,14 @@ that names one is written anew, with `* EXCLUDE (…)` in place of `*`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any, NamedTuple
 
 from sqlglot import exp
 
 from lakedbapi.engine.base import FILENAME, POSITION, ROW_ID, ROW_SNAPSHOT
 from lakedbapi.errors import NotSupportedError
+from lakedbapi.formats.base import Catalog
 from lakedbapi.query.filters import table_name
 from lakedbapi.sql.expressions import render
 
@@ -22,6 +23,15 @@ HIDDEN_COLUMNS: Mapping[str, str] = {
     "filename": FILENAME,
     "file_row_number": POSITION,
 }
+
+
+def check_known(catalog: Catalog, columns: Collection[str]) -> None:
+    """NotSupportedError for a hidden column that the tables of `catalog` do not have."""
+    if "rowid" in columns and not catalog.capabilities.row_ids:
+        raise NotSupportedError(
+            f"tables of format {catalog.format!r} have no row ids that stay: name rows by a key of your own, or within "
+            "one query by filename and file_row_number"
+        )
 
 
 class Hidden(NamedTuple):

@@ -17,7 +17,7 @@ from lakedbapi.model.sql_types import quote_identifier
 from lakedbapi.query.exhaustive import fixed_width
 from lakedbapi.query.filters import Filter
 from lakedbapi.query.functions import lake_function, reveals
-from lakedbapi.query.hidden import HIDDEN_COLUMNS
+from lakedbapi.query.hidden import HIDDEN_COLUMNS, check_known
 from lakedbapi.query.information_schema import information_schema
 from lakedbapi.query.names import DEFAULT_SCHEMA, ResolvedTable, find_relation, resolve_relation
 from lakedbapi.query.prune import prune
@@ -175,6 +175,7 @@ class _Collector:
             keep = prune(self.context, contents, condition.predicate, condition.alias).keep
         used = frozenset() if self.expanding else self.hidden.get(key, frozenset())
         extra = {HIDDEN_COLUMNS[column]: column for column in sorted(used) if table.schema.get(column) is None}
+        check_known(view.catalog, extra.values())
         if isinstance(known := self.found.get(name), ScanRelation):
             extra = {**known.extra, **extra}
         columns = None if name in self.inside else self.aggregated.get(key)

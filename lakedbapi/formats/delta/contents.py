@@ -23,6 +23,8 @@ from lakedbapi.model.types import Field
 from lakedbapi.storage.filesystem import Storage
 from lakedbapi.storage.parquet import row_count
 
+_POSITION_BITS = 32
+"""A row id is the number of the file and, in so many bits, the position in it: it names a row of one version only."""
 _READERS = 16
 """Footers that are read at the same time."""
 
@@ -50,7 +52,7 @@ class TableContents:
                 "path": self._paths,
                 "record_count": self._record_counts,
                 "file_size_bytes": live["size"],
-                "row_id_start": pa.nulls(count, pa.int64()),
+                "row_id_start": pa.array(np.arange(count, dtype=np.int64) << _POSITION_BITS),
                 "snapshot_id": live["version"],
                 "partition_id": pa.nulls(count, pa.int64()),
                 "deleted_count": deleted,
