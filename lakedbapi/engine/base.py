@@ -33,7 +33,8 @@ class View:
 
 @dataclass(frozen=True)
 class Unusable:
-    """A view that cannot be run: `error` is for a query that reads it, rather than has a column of the name."""
+    """A view that cannot be run, or a table that cannot be read: `error` is for a query that reads it, rather than has
+    a column of the name."""
 
     error: Error
 

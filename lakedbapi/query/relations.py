@@ -123,9 +123,12 @@ class _Collector:
     def collect(self, identifiers: frozenset[str], specials: Sequence[Special], place: _Place) -> None:
         for view, schema, suffix in self._schemas(identifiers, place):
             for identifier in identifiers:
-                table = view.table(schema.name, identifier)
-                if table is not None:
-                    self._add_table(RelationName(view.alias, schema.name + suffix, table.name), view, table)
+                try:
+                    table = view.table(schema.name, identifier)
+                    if table is not None:
+                        self._add_table(RelationName(view.alias, schema.name + suffix, table.name), view, table)
+                except Error as error:  # for a query that reads it, rather than has a column of the name
+                    self.found[RelationName(view.alias, schema.name + suffix, identifier)] = Unusable(error)
                 info = view.view(schema.name, identifier)
                 if info is not None:
                     at = replace(place, alias=view.alias, schema=schema.name, suffix=suffix)

@@ -146,9 +146,10 @@ def _shaped(kind: type[errors.DatabaseError], message: str, *, file: bool = Fals
     if _INTERNAL_TEXT.search(message):
         message = _INTERNAL_LINE.sub("", message)
     found = _PATH.search(message) if file else None
-    if found and _MISSING.search(message):
+    reason = message.replace(found.group(1), "") if found else ""  # a path may have any words in it, even 404
+    if found and _MISSING.search(reason):
         return missing(found.group(1), message)
-    if found and _CORRUPT.search(message):
+    if found and _CORRUPT.search(reason):
         return corrupt(found.group(1), message)
     if kind is errors.InternalError:
         message = _STACK_TRACE.sub("", message) + " (a fault of DuckDB: write the statement in another way)"

@@ -1,4 +1,4 @@
-"""What a commit says that it did: the files it wrote, the file groups it replaced, the schema."""
+"""What a commit says that it did (the files it wrote, the file groups it replaced, the schema), and what is found."""
 
 from __future__ import annotations
 
@@ -17,6 +17,47 @@ class FileGroupId(NamedTuple):
 
     partition: str
     file_id: str
+
+
+class FileSlice(NamedTuple):
+    """A file group at one version. `base` is a file name ("" = none), written by the commit begun at `base_instant`.
+
+    `logs` has the sizes of the log files by name: what was changed since.
+    """
+
+    group: FileGroupId
+    base: str
+    base_instant: str
+    base_size: int
+    logs: Mapping[str, int]
+
+    @property
+    def base_path(self) -> str:
+        """Within the table; "" = none."""
+        return self._path(self.base) if self.base else ""
+
+    @property
+    def log_paths(self) -> Mapping[str, int]:
+        """Size by path within the table."""
+        return {self._path(name): size for name, size in self.logs.items()}
+
+    @property
+    def path(self) -> str:
+        """The base file, or where there is none the first log file."""
+        return self.base_path or next(iter(self.log_paths))
+
+    @property
+    def is_merged(self) -> bool:
+        """Whether an engine cannot read it by itself."""
+        return bool(self.logs) or not self.base.endswith(".parquet")
+
+    def _path(self, name: str) -> str:
+        return f"{self.group.partition}/{name}" if self.group.partition else name
+
+
+def log_instant(name: str) -> str:
+    """The instant in the name of a log file: in layout 1 that of its base file, in layout 2 that of the commit."""
+    return name.rpartition(".log.")[0].rpartition("_")[2]
 
 
 @dataclass(frozen=True)

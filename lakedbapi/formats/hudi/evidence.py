@@ -7,26 +7,14 @@ fewer.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import NamedTuple
 
 from lakedbapi.errors import DataError, Error, OperationalError, ProgrammingError
-from lakedbapi.formats.hudi.commits import Commit, FileGroupId, Write
+from lakedbapi.formats.hudi.commits import Commit, FileGroupId, FileSlice, Write, log_instant
 from lakedbapi.formats.hudi.timeline import Instant, order
 
 
-class Slice(NamedTuple):
-    """A file slice that was found. `base` is a file name, "" = none; `base_instant` is when it was begun."""
-
-    group: FileGroupId
-    base: str
-    base_instant: str
-    base_size: int
-    logs: Mapping[str, int]
-    """Size by file name."""
-
-
 def check(
-    root: str, at: Instant, commits: Iterable[Commit], slices: Sequence[Slice], *, with_logs: bool, layout: int
+    root: str, at: Instant, commits: Iterable[Commit], slices: Sequence[FileSlice], *, with_logs: bool, layout: int
 ) -> None:
     """Compare `slices`, those of the version `at`, with all `commits` of the active timeline, in order.
 
@@ -47,7 +35,7 @@ def check(
 def _earlier(
     root: str,
     commits: Sequence[Commit],
-    found: Mapping[FileGroupId, Slice],
+    found: Mapping[FileGroupId, FileSlice],
     with_logs: bool,
     layout: int,
     is_past: bool,
@@ -69,7 +57,7 @@ def _earlier(
         if slice is None or slice.base != write.name:
             yield _gone(root, write.path, is_past)
         elif 0 < slice.base_size < write.size:
-            yield _short(root, write.path, slice.base_size, write.size)
+            yield short(root + write.path, slice.base_size, write.size)
     for group, writes in logs.items() if with_logs else ():
         slice = found.get(group)
         for instant, write in writes:
@@ -78,20 +66,22 @@ def _earlier(
             if slice is None or write.name not in slice.logs:
                 yield _gone(root, write.path, is_past)
             elif slice.logs[write.name] < write.size:
-                yield _short(root, write.path, slice.logs[write.name], write.size)
+                yield short(root + write.path, slice.logs[write.name], write.size)
 
 
-def _follows(log: Write, instant: Instant, slice: Slice, layout: int) -> bool:
+def _follows(log: Write, instant: Instant, slice: FileSlice, layout: int) -> bool:
     """Whether a log file belongs to the slice, rather than to one before its base file.
 
     In layout 1 its name has the instant of its base file, in layout 2 it counts when it was completed.
     """
     if layout == 1:
-        return log.name.rpartition(".log.")[0].rpartition("_")[2] >= slice.base_instant
+        return log_instant(log.name) >= slice.base_instant
     return order(instant.completed) >= order(slice.base_instant)
 
 
-def _later(root: str, at: Instant, commits: Sequence[Commit], found: Mapping[FileGroupId, Slice]) -> Iterator[Error]:
+def _later(
+    root: str, at: Instant, commits: Sequence[Commit], found: Mapping[FileGroupId, FileSlice]
+) -> Iterator[Error]:
     """By what later commits replaced: that was there at the version."""
     born: set[FileGroupId] = set()
     rewritten: set[FileGroupId] = set()
@@ -120,5 +110,5 @@ def _gone(root: str, path: str, is_past: bool) -> Error:
     return OperationalError(f"{root}{path}: this file is missing, although the table's commits name it")
 
 
-def _short(root: str, path: str, size: int, expected: int) -> DataError:
-    return DataError(f"{root}{path}: the file is cut off: it has {size} of {expected} bytes")
+def short(path: str, size: int, expected: int) -> DataError:
+    return DataError(f"{path}: the file is cut off: it has {size} of {expected} bytes")

@@ -10,8 +10,8 @@ import pyarrow as pa
 
 from lakedbapi.errors import NotSupportedError
 from lakedbapi.formats.hudi import evidence, rust
-from lakedbapi.formats.hudi.commits import FileGroupId
-from lakedbapi.formats.hudi.timeline import Instant, version_of
+from lakedbapi.formats.hudi.commits import FileGroupId, FileSlice, log_instant
+from lakedbapi.formats.hudi.timeline import Instant, order, version_of
 from lakedbapi.model.arrow import arrow_field
 from lakedbapi.model.scan import DATA_FILES
 from lakedbapi.model.types import Schema
@@ -44,10 +44,10 @@ LOG_FILES = pa.schema(
 class Slices:
     """`files` has one row a slice: the base file, or where a slice has none, its first log file."""
 
-    def __init__(self, table: HudiTable, handles: Sequence[Any], options: Any, files: pa.Table) -> None:
-        self.files = files
+    def __init__(self, table: HudiTable, slices: Sequence[FileSlice], options: Any) -> None:
+        self.files = _list(table, slices)
         self._table = table
-        self._handles = handles
+        self._slices = slices
         self._options = options
 
     @classmethod
@@ -57,77 +57,66 @@ class Slices:
         if read_optimized:
             options = options.with_hudi_option("hoodie.read.use.read_optimized.mode", "true")
         with rust.mapped(table.root):
-            found = table.reader.get_file_slices(options)
-        handles = sorted(found, key=lambda handle: (handle.partition_path, handle.file_id))
-        evidence.check(
-            table.root,
-            at,
-            table.commits(),
-            [_found(handle) for handle in handles],
-            with_logs=not read_optimized,
-            layout=table.properties.layout,
-        )
-        if read_optimized:
-            handles = [handle for handle in handles if handle.base_file_name]
-        return cls(table, handles, options, _list(table, at, handles))
+            handles = table.reader.get_file_slices(options)
+        layout = table.properties.layout
+        found = sorted(_slice(handle, at, layout) for handle in handles)
+        evidence.check(table.root, at, table.commits(), found, with_logs=not read_optimized, layout=layout)
+        return cls(table, [slice for slice in found if slice.base or (slice.logs and not read_optimized)], options)
 
     def log_files(self) -> pa.Table:
         """The log files, each with its slice's file in `data_file`."""
-        paths = self.files.column("path").to_pylist()
+        root = self._table.root
         rows = [
-            {"data_file": path, "path": self._table.root + log, "format": "hudi log", "file_size_bytes": size}
-            for path, handle in zip(paths, self._handles, strict=True)
-            for log, size in zip(handle.log_files_relative_paths(), handle.log_file_sizes, strict=True)
+            {"data_file": root + slice.path, "path": root + log, "format": "hudi log", "file_size_bytes": size}
+            for slice in self._slices
+            for log, size in slice.log_paths.items()
         ]
         return pa.Table.from_pylist(rows, LOG_FILES)
 
     def read(self, number: int, schema: Schema) -> pa.Table:
         """The merged rows of a slice, in the columns of `schema`."""
-        handle = self._handles[number]
-        base = handle.base_file_relative_path() if handle.base_file_name else ""
-        logs = handle.log_files_relative_paths()
-        with rust.mapped(self._table.root + (base or logs[0])):
+        root, slice = self._table.root, self._slices[number]
+        for log, size in slice.log_paths.items():
+            # hudi-rs leaves out what is cut off; the sizes that it knows may be those that the metadata table says.
+            found = self._table.storage.size(root + log)
+            if found < size:
+                raise evidence.short(root + log, found, size)
+        with rust.mapped(root + slice.path):
             reader = self._table.reader.create_file_group_reader_with_options(self._options)
-            batch = reader.read_file_slice_from_paths(base, logs, self._options)
-        return _conformed(pa.Table.from_batches([batch]), schema, self._table.root)
+            batch = reader.read_file_slice_from_paths(slice.base_path, list(slice.log_paths), self._options)
+        return _conformed(pa.Table.from_batches([batch]), schema, root)
 
 
-def _found(handle: Any) -> evidence.Slice:
-    return evidence.Slice(
-        FileGroupId(handle.partition_path, handle.file_id),
-        handle.base_file_name,
-        handle.creation_instant_time,
-        handle.base_file_size,
-        dict(zip(handle.log_file_names, handle.log_file_sizes, strict=True)),
-    )
+def _slice(handle: Any, at: Instant, layout: int) -> FileSlice:
+    """From a slice of hudi-rs, which also lists log files of later commits."""
+    logs = dict(zip(handle.log_file_names, handle.log_file_sizes, strict=True))
+    if layout == 2:
+        logs = {name: size for name, size in logs.items() if order(log_instant(name)) <= at.order}
+    group = FileGroupId(handle.partition_path, handle.file_id)
+    return FileSlice(group, handle.base_file_name, handle.creation_instant_time, handle.base_file_size, logs)
 
 
-def _list(table: HudiTable, at: Instant, handles: Sequence[Any]) -> pa.Table:
+def _list(table: HudiTable, slices: Sequence[FileSlice]) -> pa.Table:
     """In `FILES`."""
     counts = _row_counts(table)
-    paths = [
-        handle.base_file_relative_path() if handle.base_file_name else handle.log_files_relative_paths()[0]
-        for handle in handles
-    ]
-    merged = [handle.has_log_files() or not handle.base_file_name.endswith(".parquet") for handle in handles]
-    unknown = [path for path, is_merged in zip(paths, merged, strict=True) if not is_merged and path not in counts]
+    unknown = [slice.path for slice in slices if not slice.is_merged and slice.path not in counts]
     with ThreadPoolExecutor() as pool:
         counted = pool.map(lambda path: row_count(table.storage, table.root + path), unknown)
         counts = {**counts, **dict(zip(unknown, counted, strict=True))}
-    number = len(handles)
+    number = len(slices)
     return pa.table(
         {
             "file_id": pa.array(range(number), pa.int64()),
-            "path": pa.array([table.root + path for path in paths], pa.string()),
-            "record_count": pa.array([counts.get(path, 0) for path in paths], pa.int64()),
-            "file_size_bytes": pa.array([handle.base_file_size for handle in handles], pa.int64()),
+            "path": pa.array([table.root + slice.path for slice in slices], pa.string()),
+            "record_count": pa.array([counts.get(slice.path, 0) for slice in slices], pa.int64()),
+            "file_size_bytes": pa.array([slice.base_size for slice in slices], pa.int64()),
             "row_id_start": pa.nulls(number, pa.int64()),
-            "snapshot_id": pa.array([version_of(handle.creation_instant_time) for handle in handles], pa.int64()),
+            "snapshot_id": pa.array([version_of(slice.base_instant) for slice in slices], pa.int64()),
             "partition_id": pa.nulls(number, pa.int64()),
             # Updates and deletes in log files are not known without merging them.
-            "deleted_count": pa.array([None if is_merged else 0 for is_merged in merged], pa.int64()),
-            "partition": pa.array([handle.partition_path for handle in handles], pa.string()),
-            "is_merged": pa.array(merged, pa.bool_()),
+            "deleted_count": pa.array([None if slice.is_merged else 0 for slice in slices], pa.int64()),
+            "partition": pa.array([slice.group.partition for slice in slices], pa.string()),
+            "is_merged": pa.array([slice.is_merged for slice in slices], pa.bool_()),
         },
         schema=FILES,
     )
