@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 
 from sqlalchemy_lake.dialect import LakeDialect
+from sqlalchemy_lake.maintenance import Checkpoint, Optimize, Restore, Vacuum
 from sqlalchemy_lake.merge import Merge, merge
 from sqlalchemy_lake.orm import LakeSession
 from sqlalchemy_lake.timetravel import AsOf, as_of
@@ -48,10 +49,14 @@ __all__ = [
     "UUID",
     "VARIANT",
     "AsOf",
+    "Checkpoint",
     "Insert",
     "LakeDialect",
     "LakeSession",
     "Merge",
+    "Optimize",
+    "Restore",
+    "Vacuum",
     "as_of",
     "insert",
     "lake_upsert",

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import warnings
+from datetime import datetime
 from typing import Any
 
 from sqlalchemy import exc, schema
 from sqlalchemy import types as sqltypes
 from sqlalchemy.sql import compiler
+
+from sqlalchemy_lake.maintenance import Checkpoint, Optimize, Restore, Vacuum
 
 
 class IndexIgnoredWarning(UserWarning):
@@ -59,6 +62,37 @@ class LakeDDLCompiler(compiler.DDLCompiler):
 
     def _literal(self, value: object) -> str:
         return str(self.sql_compiler.render_literal_value(str(value), sqltypes.STRINGTYPE))
+
+    def visit_lake_optimize(self, optimize: Optimize, **kw: Any) -> str:
+        text = f"OPTIMIZE TABLE {self.preparer.format_table(optimize.element)}"
+        if optimize.where is None:
+            return text
+        where = self.sql_compiler.process(optimize.where, literal_binds=True, include_table=False)
+        return f"{text} WHERE {where}"
+
+    def visit_lake_vacuum(self, vacuum: Vacuum, **kw: Any) -> str:
+        text = "VACUUM"
+        if vacuum.element is not None:
+            text += f" TABLE {self.preparer.format_table(vacuum.element)}"
+        if vacuum.retain_hours is not None:
+            text += f" RETAIN ({self._number(vacuum.retain_hours)}) HOURS"
+        return text + " DRY RUN" * vacuum.dry_run
+
+    def visit_lake_restore(self, restore: Restore, **kw: Any) -> str:
+        if restore.timestamp is None:
+            point = f"VERSION AS OF {self._number(restore.version)}"
+        else:
+            shown = restore.timestamp
+            point = f"TIMESTAMP AS OF {self._literal(shown.isoformat(' ') if isinstance(shown, datetime) else shown)}"
+        return f"RESTORE TABLE {self.preparer.format_table(restore.element)} TO {point}"
+
+    def visit_lake_checkpoint(self, checkpoint: Checkpoint, **kw: Any) -> str:
+        return "CHECKPOINT" if checkpoint.catalog is None else f"CHECKPOINT {self.preparer.quote(checkpoint.catalog)}"
+
+    def _number(self, value: Any) -> str:
+        if isinstance(value, bool) or not isinstance(value, (int, float)):
+            raise exc.CompileError(f"{value!r} is no number")
+        return str(value)
 
     def visit_create_index(self, create: Any, **kw: Any) -> str:
         """Nothing: what an index promises about speed, partitioning and sorting give."""

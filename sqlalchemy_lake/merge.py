@@ -64,7 +64,7 @@ class Merge(_Statement, ClauseElement):
     ]
 
     def __init__(self, target: Any) -> None:
-        self.target = _table(target)
+        self.target = table_of(target)
         self.source: Any = None
         self.condition: Any = None
         self.actions: list[MergeAction] = []
@@ -73,7 +73,7 @@ class Merge(_Statement, ClauseElement):
     def using(self, source: Any, on: Any) -> Merge:
         """The rows to merge (a table, mapped class, aliased select or VALUES) and which of them match a target row."""
         changed: Merge = self._generate()
-        changed.source = coercions.expect(roles.FromClauseRole, _table(source))
+        changed.source = coercions.expect(roles.FromClauseRole, table_of(source))
         changed.condition = coercions.expect(roles.OnClauseRole, on)
         return changed
 
@@ -127,7 +127,7 @@ def merge(target: Any) -> Merge:
     return Merge(target)
 
 
-def _table(of: Any) -> Any:
+def table_of(of: Any) -> Any:
     """The table of a mapped class, the selectable of an aliased one; anything else as it is."""
     found: Any = inspect(of, raiseerr=False)
     return (
