@@ -33,6 +33,10 @@ class Capabilities:
     table_versions: bool = False
     """Every table has versions of its own, the catalog as a whole has none: a snapshot looks at each table when it is
     asked for it."""
+    ordered_versions: bool = True
+    """A later version has the greater number."""
+    metadata_tables: frozenset[str] = frozenset()
+    """What `Snapshot.metadata_table` has, out of `manifests`, `partitions` and `refs`."""
     schemas: bool = False
     views: bool = False
     ddl: bool = False
@@ -137,6 +141,10 @@ class Snapshot(ABC):
     @abstractmethod
     def row_groups(self, table: TableInfo) -> Sequence[RowGroup]:
         """Rows that lie in the catalog, in the columns of `table.schema`."""
+
+    def metadata_table(self, table: TableInfo, name: str) -> pa.Table:
+        """One of `Capabilities.metadata_tables`, in columns that the format chooses."""
+        raise NotSupportedError(f"this format has no {name}")
 
     @abstractmethod
     def delete_files(self, table: TableInfo) -> pa.Table:

@@ -49,7 +49,9 @@ def change_feed(
     _, view, _, table = resolve_table(replace(context, as_of=_end(context, kind, bounds[1])), name)
     first, last = _first(context, catalog, kind, table, bounds[0]), view.snapshot.version(table)
     wanted = _WANTED[kind]
-    changes = catalog.table_changes(table, first, last) if first <= last else ()
+    changes = (
+        () if isinstance(first, int) and _is_after(catalog, first, last) else catalog.table_changes(table, first, last)
+    )
     parts = [change for change in changes if change.kind is None or change.kind in wanted]
     if not parts:
         parts = [ChangeScan(wanted[0], last, Scan(table.schema))]
@@ -61,7 +63,7 @@ def change_feed(
     return {**relations, special: View(text)}
 
 
-def _union(parts: Mapping[str, ChangeScan], columns: Sequence[str], first: int, last: int) -> str:
+def _union(parts: Mapping[str, ChangeScan], columns: Sequence[str], first: int | datetime.datetime, last: int) -> str:
     """All changed rows with their snapshot, row id and kind."""
     selects = []
     for local, change in parts.items():
@@ -89,10 +91,14 @@ def _plain(rows: str, columns: Sequence[str], shown: frozenset[str], wanted: Seq
     return f"SELECT {', '.join(columns)}{extra} FROM (\n{rows}\n) WHERE {_KIND} IN ({kinds})"
 
 
-def _first(context: Context, catalog: Catalog, kind: str, table: TableInfo, value: Any) -> int:
-    """The first snapshot of the range."""
+def _is_after(catalog: Catalog, first: int, last: int) -> bool:
+    return catalog.capabilities.ordered_versions and first > last
+
+
+def _first(context: Context, catalog: Catalog, kind: str, table: TableInfo, value: Any) -> int | datetime.datetime:
+    """The first snapshot of the range; its time where that alone tells which one is later."""
     bound = _bound(context, kind, value)
-    if isinstance(bound, int):
+    if isinstance(bound, int) or not catalog.capabilities.ordered_versions:
         return bound
     history = catalog.history(table if catalog.capabilities.table_versions else None)
     return min((info.id for info in history if info.time >= bound), default=history[-1].id + 1)

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from lakedbapi.context import Context
 from lakedbapi.engine.base import Relation, View
-from lakedbapi.errors import ProgrammingError
+from lakedbapi.errors import NotSupportedError, ProgrammingError
 from lakedbapi.formats.base import Catalog
 from lakedbapi.model.catalog import OptionInfo, TableInfo
 from lakedbapi.model.sql_types import quote_identifier
@@ -138,6 +138,16 @@ def _files(call: _Call) -> dict[str, Relation]:
 def _delete_files(call: _Call) -> dict[str, Relation]:
     _, view, _, table = call.table()
     return {call.special: view.snapshot.delete_files(table)} if table.id >= 0 else {call.special: _no_delete_files()}
+
+
+def _metadata(name: str) -> Callable[[_Call], dict[str, Relation]]:
+    def run(call: _Call) -> dict[str, Relation]:
+        if name not in call.catalog.capabilities.metadata_tables:
+            raise NotSupportedError(f"{call.text}: tables of format {call.catalog.format!r} have no {name}")
+        _, view, _, table = call.table()
+        return {call.special: view.snapshot.metadata_table(table, name)}
+
+    return run
 
 
 def _no_delete_files() -> pa.Table:
@@ -306,6 +316,7 @@ _FUNCTIONS: Mapping[str, _Function] = {
     "history": _Function(_history, _TABLE),
     "files": _Function(_files, _TABLE),
     "delete_files": _Function(_delete_files, _TABLE),
+    **{name: _Function(_metadata(name), _TABLE) for name in ("manifests", "partitions", "refs")},
     "list_files": _Function(_list_files, ("table_name", "schema", "snapshot_version", "snapshot_time")),
     "table_info": _Function(_table_info),
     "options": _Function(_options),

@@ -22,7 +22,7 @@ from lakedbapi.sql.tokens import NUMBER, PARAMETER, QUOTED, STRING, WORD, Canoni
 LAKE_FUNCTIONS = words(
     """
     table_changes table_insertions table_deletions snapshots history files delete_files list_files table_info options
-    settings current_snapshot last_committed_snapshot
+    settings current_snapshot last_committed_snapshot manifests partitions refs
     """
 )
 """Table functions that tell of a lake, also with `ducklake_` before their names."""

@@ -10,6 +10,7 @@ from typing import NoReturn
 
 from lakedbapi.errors import NotSupportedError, ProgrammingError
 from lakedbapi.formats.base import Capabilities, Catalog, ChangeScan, CommitResult, Snapshot
+from lakedbapi.formats.iceberg.feed import table_changes
 from lakedbapi.formats.iceberg.history import history
 from lakedbapi.formats.iceberg.snapshot import IcebergSnapshot
 from lakedbapi.formats.iceberg.sources import Namespace, Source
@@ -19,7 +20,15 @@ from lakedbapi.model.catalog import AsOf, SchemaInfo, SnapshotInfo, TableInfo
 from lakedbapi.model.changes import Changes
 from lakedbapi.storage.filesystem import Storage
 
-CAPABILITIES = Capabilities(table_versions=True, schemas=True, travel_by_ref=True)
+CAPABILITIES = Capabilities(
+    table_versions=True,
+    ordered_versions=False,
+    metadata_tables=frozenset({"manifests", "partitions", "refs"}),
+    schemas=True,
+    views=True,
+    travel_by_ref=True,
+    change_feed=True,
+)
 _KEPT = 256
 """Tables whose files are kept at hand."""
 
@@ -78,11 +87,7 @@ class IcebergCatalog(Catalog):
     def history(self, table: TableInfo | None = None) -> Sequence[SnapshotInfo]:
         if table is None:
             raise ProgrammingError("Iceberg tables have snapshots of their own: name the table, as in history('t')")
-        *namespace, name, _ = self._named[table.id]
-        version = self.load(tuple(namespace), name, None)
-        if version is None:
-            raise ProgrammingError(f"table {table.name} does not exist any more")
-        return history(version.metadata)
+        return history(self._version_of(table, None).metadata)
 
     def option(self, name: str, table: TableInfo | None = None) -> str | None:
         return None if table is None else table.properties.get(name)
@@ -111,7 +116,19 @@ class IcebergCatalog(Catalog):
         raise NotSupportedError("Iceberg tables can only be read here")
 
     def table_changes(self, table: TableInfo, start: int | datetime, end: int | datetime) -> Sequence[ChangeScan]:
-        raise NotSupportedError("Iceberg tables have no change feed here")
+        """`end` is a snapshot id; `start` one of its ancestors, or a time."""
+        assert isinstance(end, int)
+        if end < 0:
+            return ()
+        version = self._version_of(table, AsOf(version=end))
+        return table_changes(version, table, start)
+
+    def _version_of(self, table: TableInfo, at: AsOf | None) -> TableVersion:
+        *namespace, name, _ = self._named[table.id]
+        version = self.load(tuple(namespace), name, at)
+        if version is None:
+            raise ProgrammingError(f"table {table.name} does not exist any more")
+        return version
 
     def data_roots(self) -> Sequence[str]:
         """Where files lie shows in part only when a table is looked at."""

@@ -64,9 +64,10 @@ def _properties(kind: str, location: str) -> dict[str, str]:
         scheme = "http" if kind == "rest" else kind
         login, _, host = url.netloc.rpartition("@")
         user, _, secret = (unquote(part) for part in login.partition(":"))
-        properties = {"type": "rest", "uri": urlunsplit((scheme, host, url.path.rstrip("/"), "", ""))}
+        uri = urlunsplit((scheme, host, url.path.rstrip("/"), "", ""))
+        properties = {"type": "rest", "uri": uri}
         if user:
-            return {**properties, "credential": f"{user}:{secret}"}
+            return {**properties, "credential": f"{user}:{secret}", "oauth2-server-uri": f"{uri}/v1/oauth/tokens"}
         return {**properties, **({"token": secret} if secret else {})}
     if kind == "sqlite":
         return {"type": "sql", "uri": f"sqlite://{url.path}"}

@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from lakedbapi.errors import Error
 from lakedbapi.formats.base import Snapshot
+from lakedbapi.formats.iceberg.inspect import METADATA_TABLES
 from lakedbapi.formats.iceberg.sources import Namespace
 from lakedbapi.formats.iceberg.table import TableVersion
 from lakedbapi.model.catalog import AsOf, SchemaInfo, TableInfo, ViewInfo
@@ -114,6 +115,9 @@ class IcebergSnapshot(Snapshot):
 
     def row_groups(self, table: TableInfo) -> Sequence[RowGroup]:
         return ()
+
+    def metadata_table(self, table: TableInfo, name: str) -> pa.Table:
+        return METADATA_TABLES[name](self.version_of(table))
 
     def delete_files(self, table: TableInfo) -> pa.Table:
         return self.version_of(table).delete_files()

@@ -124,7 +124,7 @@ class TableVersion:
         cardinality = self.live.deletes.column("record_count").to_numpy()
         counts = np.where(vectors >= 0, cardinality[vectors] if len(cardinality) else 0, 0)
         unknown = self.deletes.may_have_positions.copy()
-        for deletes in self._equality_deletes(np.arange(self.live.data.num_rows)):
+        for deletes in self.equality_deletes(np.arange(self.live.data.num_rows)):
             unknown |= deletes.reached()
         return pa.array(counts, pa.int64(), mask=unknown)
 
@@ -147,13 +147,17 @@ class TableVersion:
             raise NotSupportedError(
                 f"table {self.name} has data files of format {other[0].as_py()!r}; only Parquet is read"
             )
-        vectors = deleted_positions(self.live, self.deletes, self.storage, numbers)
+        vectors = self.positions(numbers)
         specs = data.column("spec_id").to_numpy()
         starts = np.flatnonzero(np.r_[True, specs[1:] != specs[:-1]]).tolist()
         return [
             self._group(table, files.slice(start, end - start), numbers[start:end], int(specs[start]), vectors)
             for start, end in zip(starts, [*starts[1:], len(specs)], strict=True)
         ]
+
+    def positions(self, numbers: npt.NDArray[np.int64]) -> Mapping[int, DeleteVector]:
+        """The deleted positions of data files, by number."""
+        return deleted_positions(self.live, self.deletes, self.storage, numbers)
 
     def _group(
         self,
@@ -165,7 +169,7 @@ class TableVersion:
     ) -> FileGroup:
         with_deletes = np.flatnonzero(np.isin(numbers, np.fromiter(vectors, np.int64)))
         deletes = {row: vectors[int(numbers[row])] for row in with_deletes.tolist()}
-        reaching = tuple(deletes for deletes in self._equality_deletes(numbers) if deletes.reached().any())
+        reaching = tuple(deletes for deletes in self.equality_deletes(numbers) if deletes.reached().any())
         return FileGroup(
             files,
             deletes,
@@ -192,7 +196,7 @@ class TableVersion:
             mapping = self.metadata.name_mapping()
         return None if mapping is None else names_by_id(mapping, schema)
 
-    def _equality_deletes(self, numbers: npt.NDArray[np.int64]) -> Iterator[EqualityDeletes]:
+    def equality_deletes(self, numbers: npt.NDArray[np.int64]) -> Iterator[EqualityDeletes]:
         """All equality deletes of the snapshot, next to the data files `numbers`."""
         if not self.deletes.equality_files:
             return

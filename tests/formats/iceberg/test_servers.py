@@ -141,7 +141,8 @@ def test_a_catalog_in_postgresql(tmp_path: Path) -> None:
     try:
         admin = psycopg.connect(POSTGRESQL, autocommit=True, dbname="postgres")
     except psycopg.OperationalError as error:
-        assert not os.environ.get("LAKE_CI"), error
+        if os.environ.get("LAKE_CI"):
+            raise
         pytest.skip(f"needs PostgreSQL: {error}")
     admin.execute(f"CREATE DATABASE {name}")
     url = POSTGRESQL.rpartition("/")[0] if POSTGRESQL.count("/") > 2 else POSTGRESQL
