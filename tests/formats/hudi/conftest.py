@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import shutil
-import zipfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -12,7 +10,7 @@ from typing import Any
 import pytest
 
 import lakedbapi
-from tests.formats.hudi.golden import GOLDEN
+from tests.formats.hudi import golden as g
 
 Connect = Callable[..., lakedbapi.Connection]
 
@@ -20,26 +18,9 @@ Connect = Callable[..., lakedbapi.Connection]
 @pytest.fixture(scope="session")
 def golden_tables(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
     """The directory of an unpacked table, not to be changed."""
-    for missing, reason in (
-        (not GOLDEN.is_dir(), "the golden tables are not next to the project"),
-        (not _has_hudi(), "the package hudi is not installed: pip install 'lakedbapi[hudi]'"),
-    ):
-        if missing:
-            if os.environ.get("LAKE_CI"):
-                pytest.fail(reason)
-            pytest.skip(reason)
     root = tmp_path_factory.mktemp("golden")
-
-    def unpack(name: str) -> Path:
-        target = root / name
-        if not target.exists():
-            with zipfile.ZipFile(GOLDEN / f"{name}.zip") as archive:
-                archive.extractall(target)
-            shutil.rmtree(target / "__MACOSX", ignore_errors=True)
-        (table,) = target.iterdir()
-        return table
-
-    return unpack
+    g.unpack(g.EMPTY, root / g.EMPTY)  # skips where nothing can be unpacked
+    return lambda name: g.unpack(name, root / name)
 
 
 @pytest.fixture
@@ -63,11 +44,3 @@ def connect() -> Iterator[Connect]:
     yield connect
     for connection in opened:
         connection.close()
-
-
-def _has_hudi() -> bool:
-    try:
-        import hudi  # noqa: F401
-    except ImportError:
-        return False
-    return True

@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+import importlib.util
+import os
+import shutil
+import zipfile
 from pathlib import Path
+
+import pytest
 
 GOLDEN = Path(__file__).parents[4] / "shared" / "golden" / "hudi"
 
@@ -16,6 +22,24 @@ TIME_BASED = "sample_table-mor-avro-v9_timebasedkeygen_nonhivestyle"
 MOR_TRANSACTIONS = "sample_table-mor-avro-v9_txns_simple_meta"
 MOR = "sample_table-mor-parquet-v6_nonpartitioned"
 ROLLED_BACK = "sample_table-mor-parquet-v6_nonpartitioned_rollback"
+
+
+def unpack(name: str, target: Path) -> Path:
+    """The directory of a table, unpacked below `target`. Without the tables, or hudi-rs, the test is skipped."""
+    for is_there, reason in (
+        (GOLDEN.is_dir(), "the golden tables are not next to the project"),
+        (importlib.util.find_spec("hudi"), "the package hudi is not installed: pip install 'lakedbapi[hudi]'"),
+    ):
+        if not is_there:
+            if os.environ.get("LAKE_CI"):
+                pytest.fail(reason)
+            pytest.skip(reason)
+    if not target.exists():
+        with zipfile.ZipFile(GOLDEN / f"{name}.zip") as archive:
+            archive.extractall(target)
+        shutil.rmtree(target / "__MACOSX", ignore_errors=True)
+    (table,) = target.iterdir()
+    return table
 
 
 def set_properties(table: Path, *removed: str, **values: str) -> None:
