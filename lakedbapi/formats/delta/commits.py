@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -40,12 +40,7 @@ def parse_commits(commits: Sequence[tuple[int, str, bytes]]) -> Actions:
     infos: dict[int, Mapping[str, Any]] = {}
     sidecars: list[str] = []
     for version, path, content in commits:
-        for line in content.splitlines():
-            if not line.strip():
-                continue
-            kind, action = _action(line, path)
-            if action is None:
-                continue
+        for kind, action in _actions(content, path):
             if kind in files:
                 files[kind][0].append(action)
                 files[kind][1].append(version)
@@ -76,20 +71,29 @@ def parse_commits(commits: Sequence[tuple[int, str, bytes]]) -> Actions:
         raise DataError(f"{paths}: the log has a file action with a value of the wrong type: {error}") from error
 
 
-def _action(line: bytes, path: str) -> tuple[str, dict[str, Any] | None]:
-    """The kind and content of one line; the content is None for what is no action at all."""
+def _actions(content: bytes, path: str) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Kind and content of each action of a commit. Its lines are read as one list, which costs half of what each alone
+    does."""
+    lines = [line for line in content.splitlines() if line.strip()]
     try:
-        parsed = json.loads(line)
+        parsed = json.loads(b"[" + b",".join(lines) + b"]")
+    except ValueError:
+        parsed = [_parsed(line, path) for line in lines]
+    for entry in parsed:
+        if not isinstance(entry, dict):
+            raise DataError(f"{path}: the commit has a line that is no action: {_shortened(json.dumps(entry))}")
+        for kind, action in entry.items():
+            if isinstance(action, dict):
+                yield kind, action
+
+
+def _parsed(line: bytes, path: str) -> Any:
+    try:
+        return json.loads(line)
     except ValueError as error:
-        raise DataError(f"{path}: the commit has a line that is not JSON ({error}): {_shortened(line)}") from error
-    if not isinstance(parsed, dict):
-        raise DataError(f"{path}: the commit has a line that is no action: {_shortened(line)}")
-    for kind, action in parsed.items():
-        if isinstance(action, dict):
-            return kind, action
-    return "", None
+        text = _shortened(line.decode("utf-8", "replace"))
+        raise DataError(f"{path}: the commit has a line that is not JSON ({error}): {text}") from error
 
 
-def _shortened(line: bytes) -> str:
-    text = line.decode("utf-8", "replace")
+def _shortened(text: str) -> str:
     return text if len(text) <= 100 else text[:100] + "…"

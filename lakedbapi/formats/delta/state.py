@@ -58,12 +58,26 @@ class TableState:
 
 
 def first_state(root: str, actions: Actions, version: int, timestamp: datetime) -> TableState:
-    """The state that a checkpoint, or the commits from version 0 on, give; DataError when they lack what every table
-    has."""
-    missing = "protocol" if actions.protocol is None else "metaData" if actions.metadata is None else None
+    """The state that the commits from version 0 on give; DataError when they lack what every table has."""
+    return _empty(root, actions, version, timestamp).after(actions, version, timestamp)
+
+
+def checkpoint_state(root: str, actions: Actions, version: int, timestamp: datetime) -> TableState:
+    """The state that a checkpoint has: its actions are reconciled already."""
+    return replace(
+        _empty(root, actions, version, timestamp),
+        txns=actions.txns,
+        domains={name: domain for name, domain in actions.domains.items() if not domain.removed},
+        files=actions.adds.select(FILES.names).combine_chunks(),
+        tombstones=actions.removes.combine_chunks(),
+    )
+
+
+def _empty(root: str, actions: Actions, version: int, timestamp: datetime) -> TableState:
+    missing = "protocol" if actions.protocol is None else "metaData"
     if actions.protocol is None or actions.metadata is None:
         raise DataError(f"the log of Delta table {root} is damaged: it has no {missing} action up to version {version}")
-    return TableState(root, version, timestamp, actions.protocol, actions.metadata).after(actions, version, timestamp)
+    return TableState(root, version, timestamp, actions.protocol, actions.metadata)
 
 
 def _replayed(root: str, files: pa.Table, tombstones: pa.Table, actions: Actions) -> tuple[pa.Table, pa.Table]:

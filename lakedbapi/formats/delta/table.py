@@ -22,7 +22,7 @@ from lakedbapi.formats.delta.log import (
     list_log,
     modified,
 )
-from lakedbapi.formats.delta.state import TableState, first_state
+from lakedbapi.formats.delta.state import TableState, checkpoint_state, first_state
 from lakedbapi.storage.filesystem import Entry, Storage
 
 _KEPT = 8
@@ -152,7 +152,7 @@ class DeltaTable:
             checkpoint = segment.checkpoint
             try:
                 actions = read_checkpoint(self.storage, self.root, checkpoint)
-                state = first_state(self.root, actions, checkpoint.version, modified(checkpoint.files[0]))
+                state = checkpoint_state(self.root, actions, checkpoint.version, modified(checkpoint.files[0]))
             except (DataError, OperationalError) as error:
                 raise _BadCheckpoint(checkpoint.version, error) from error
         commits = [(number, entry.path) for number, entry in segment.commits if state is None or number > state.version]
