@@ -116,7 +116,10 @@ class _Version:
         )
         state = replace(self.state, files=plain, version=self.version)
         contents = TableContents(self.log.storage, state, self.table, self.vectors)
-        return contents.file_groups(contents.files)
+        # Row ids are those of one version: between versions they say nothing.
+        number = contents.files.schema.get_field_index("row_id_start")
+        nothing = pa.nulls(files.num_rows, pa.int64())
+        return contents.file_groups(contents.files.set_column(number, "row_id_start", nothing))
 
     def _complete(self, removes: pa.Table) -> pa.Table:
         """Removed files, with what the log told when it added them where it does not say it again."""

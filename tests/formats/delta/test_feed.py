@@ -85,6 +85,13 @@ def test_a_vector_that_grows_deletes_and_one_that_shrinks_inserts(connect: Conne
     assert [i for _, _, i, _ in changes(connect, table, 5, 5)] == [0, 2, 3, 5, 6, 7, 8, 9]
 
 
+def test_rows_of_different_files_are_no_updates(connect: Connect, table: Table) -> None:
+    old, new = (table.file(f"{name}.parquet", [1], partitionValues={"p": "x"}) for name in "ab")
+    table.commit(old)
+    table.commit(remove(old), new)
+    assert changes(connect, table, 2, 2) == [(2, "delete", 1, "x"), (2, "insert", 1, "x")]
+
+
 def test_commits_that_only_rearrange_change_nothing(connect: Connect, table: Table) -> None:
     small = [table.file(f"{name}.parquet", [1], partitionValues={"p": "x"}) for name in "ab"]
     table.commit(*small)
