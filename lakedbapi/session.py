@@ -507,7 +507,17 @@ HANDLERS: Mapping[type, Callable[[Session, Any, Context], Outcome]] = {
     st.Select: Session._select,
     **dict.fromkeys(DML, Session._dml),
     **dict.fromkeys(
-        (st.CreateSchema, st.DropSchema, st.DropTable, st.CreateView, st.AlterTable, st.CommentOn), Session._ddl
+        (
+            st.CreateSchema,
+            st.DropSchema,
+            st.DropTable,
+            st.CreateView,
+            st.CreateMacro,
+            st.DropMacro,
+            st.AlterTable,
+            st.CommentOn,
+        ),
+        Session._ddl,
     ),
     st.CreateTable: Session._create_table,
     st.Show: Session._show,

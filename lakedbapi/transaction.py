@@ -15,14 +15,14 @@ import pyarrow as pa
 
 from lakedbapi.errors import NotSupportedError, ProgrammingError
 from lakedbapi.formats.base import Catalog, Snapshot
-from lakedbapi.model.catalog import AsOf, SchemaInfo, TableInfo, ViewInfo
+from lakedbapi.model.catalog import AsOf, MacroInfo, SchemaInfo, TableInfo, ViewInfo
 from lakedbapi.model.changes import Changes, RowChanges, StagedFile, StagedRows
 from lakedbapi.model.delete_vector import DeleteVector
 from lakedbapi.model.layout import FileLayout
 from lakedbapi.model.name_mapping import NameMapping
 from lakedbapi.model.scan import DATA_FILES, FIELD_ID, NAME, ROW_ID_FIELD, FileGroup, RowGroup, Scan
 
-T = TypeVar("T", SchemaInfo, TableInfo, ViewInfo)
+T = TypeVar("T", SchemaInfo, TableInfo, ViewInfo, MacroInfo)
 
 FILE, STAGED_FILE, ROW_GROUP, MERGED_ROWS, STAGED_ROWS = range(5)
 """The kinds of parts a table's contents have."""
@@ -215,6 +215,17 @@ class CatalogView:
         return _overlay(self.snapshot.views(), self.changes.views)
 
     @cached_property
+    def macros(self) -> Mapping[int, MacroInfo]:
+        return _overlay(self.snapshot.macros(), self.changes.macros)
+
+    @cached_property
+    def _macro_by_name(self) -> dict[tuple[int, str], list[MacroInfo]]:
+        found: dict[tuple[int, str], list[MacroInfo]] = {}
+        for macro in self.macros.values():
+            found.setdefault((macro.schema_id, macro.name.casefold()), []).append(macro)
+        return found
+
+    @cached_property
     def _schema_by_name(self) -> dict[str, SchemaInfo]:
         return {schema.name.casefold(): schema for schema in self.schemas.values()}
 
@@ -249,6 +260,10 @@ class CatalogView:
     def view(self, schema: str, name: str) -> ViewInfo | None:
         found = self.schema(schema)
         return None if found is None else self._view_by_name.get((found.id, name.casefold()))
+
+    def macros_called(self, schema: SchemaInfo, name: str) -> Sequence[MacroInfo]:
+        """The macros of that name, whatever its case: at most a scalar one and a table one."""
+        return self._macro_by_name.get((schema.id, name.casefold()), ()) if self.macros else ()
 
     def contents(self, table: TableInfo) -> Contents:
         return Contents(table, self.snapshot, self.changes.rows.get(table.id, RowChanges()))

@@ -8,6 +8,7 @@ from typing import Any
 from lakedbapi.context import Context
 from lakedbapi.ddl.alter import alter
 from lakedbapi.ddl.comments import comment
+from lakedbapi.ddl.macros import create_macro, drop_macro
 from lakedbapi.ddl.schemas import create_schema, drop_schema
 from lakedbapi.ddl.tables import create_table, create_table_for, drop_table
 from lakedbapi.ddl.views import create_view, drop_view
@@ -16,7 +17,15 @@ from lakedbapi.sql import statements as st
 __all__ = ["create_table", "create_table_for", "execute"]
 
 Definition = (
-    st.CreateSchema | st.DropSchema | st.CreateTable | st.DropTable | st.CreateView | st.AlterTable | st.CommentOn
+    st.CreateSchema
+    | st.DropSchema
+    | st.CreateTable
+    | st.DropTable
+    | st.CreateView
+    | st.CreateMacro
+    | st.DropMacro
+    | st.AlterTable
+    | st.CommentOn
 )
 
 
@@ -38,6 +47,8 @@ _HANDLERS: Mapping[type, Callable[[Context, Any], object]] = {
     st.CreateTable: create_table,
     st.DropTable: _drop,
     st.CreateView: create_view,
+    st.CreateMacro: create_macro,
+    st.DropMacro: drop_macro,
     st.AlterTable: alter,
     st.CommentOn: comment,
 }

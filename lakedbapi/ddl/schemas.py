@@ -5,6 +5,7 @@ from __future__ import annotations
 from lakedbapi.context import Context
 from lakedbapi.ddl.staging import (
     require,
+    stage_dropped_macro,
     stage_dropped_schema,
     stage_dropped_table,
     stage_dropped_view,
@@ -38,6 +39,8 @@ def drop_schema(context: Context, statement: DropSchema) -> None:
         names = [table.name for table in tables] + [info.name for info in views]
         shown = ", ".join(names[:5]) + (", …" if len(names) > 5 else "")
         raise ProgrammingError(f"schema {statement.name} is not empty: it has {shown}; drop them, or write CASCADE")
+    for macro in [macro for macro in view.macros.values() if macro.schema_id == schema.id]:
+        stage_dropped_macro(context, alias, macro)
     for table in tables:
         stage_dropped_table(context, alias, table)
     for info in views:

@@ -9,10 +9,10 @@ from typing import TypeVar
 from lakedbapi.context import Context
 from lakedbapi.errors import NotSupportedError
 from lakedbapi.formats.base import Catalog
-from lakedbapi.model.catalog import SchemaInfo, TableInfo, ViewInfo
+from lakedbapi.model.catalog import MacroInfo, SchemaInfo, TableInfo, ViewInfo
 from lakedbapi.model.changes import RowChanges
 
-T = TypeVar("T", SchemaInfo, TableInfo, ViewInfo)
+T = TypeVar("T", SchemaInfo, TableInfo, ViewInfo, MacroInfo)
 
 
 def require(catalog: Catalog, statement: str, capable: bool) -> None:
@@ -42,6 +42,16 @@ def stage_table(context: Context, alias: str, table: TableInfo, rows: RowChanges
 def stage_view(context: Context, alias: str, view: ViewInfo) -> None:
     changes = context.transaction.changes(alias)
     context.transaction.stage(alias, replace(changes, views={**changes.views, view.id: view}))
+
+
+def stage_macro(context: Context, alias: str, macro: MacroInfo) -> None:
+    changes = context.transaction.changes(alias)
+    context.transaction.stage(alias, replace(changes, macros={**changes.macros, macro.id: macro}))
+
+
+def stage_dropped_macro(context: Context, alias: str, macro: MacroInfo) -> None:
+    changes = context.transaction.changes(alias)
+    context.transaction.stage(alias, replace(changes, macros=_without(changes.macros, macro.id)))
 
 
 def stage_dropped_schema(context: Context, alias: str, schema: SchemaInfo) -> None:

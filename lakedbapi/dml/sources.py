@@ -47,12 +47,12 @@ def named(
     ctes: exp.With | None,
     sources: Sequence[exp.Expression] = (),
 ) -> frozenset[str]:
-    """The identifiers that can mean relations: none at all when no expression has a subquery, which saves looking for
-    them."""
-    if sources or ctes is not None or any(e is not None and _has_subquery(e) for e in expressions):
+    """The identifiers that can mean relations or macros: none at all when no expression has a subquery or a function
+    that is not a built-in one, which saves looking for them."""
+    if sources or ctes is not None or any(e is not None and _names_something(e) for e in expressions):
         return identifiers
     return frozenset()
 
 
-def _has_subquery(expression: exp.Expression) -> bool:
-    return isinstance(expression, exp.Var) or expression.find(exp.Query) is not None
+def _names_something(expression: exp.Expression) -> bool:
+    return isinstance(expression, exp.Var) or expression.find(exp.Query, exp.Anonymous) is not None

@@ -32,6 +32,20 @@ class View:
 
 
 @dataclass(frozen=True)
+class Macro:
+    """A function; `bodies` are SQL from the parameters on, one for each overload: `(a, b := 1) AS a + b`."""
+
+    name: str
+    is_table: bool
+    bodies: tuple[str, ...]
+
+    @property
+    def key(self) -> str:
+        """Its name among the relations, which a table can have, too."""
+        return f"{self.name}({'table' if self.is_table else ''})"
+
+
+@dataclass(frozen=True)
 class Unusable:
     """A view that cannot be run, or a table that cannot be read: `error` is for a query that reads it, rather than has
     a column of the name."""
@@ -63,7 +77,7 @@ ROW_SNAPSHOT = "row snapshot"
 FILENAME = "filename"
 """Path of the data file; NULL for rows in no file."""
 
-Relation: TypeAlias = Union[ScanRelation, View, Unusable, pa.Table, pa.RecordBatchReader]
+Relation: TypeAlias = Union[ScanRelation, View, Macro, Unusable, pa.Table, pa.RecordBatchReader]
 """What a name in a query can stand for."""
 
 

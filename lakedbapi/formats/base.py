@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from lakedbapi.errors import NotSupportedError
-from lakedbapi.model.catalog import AsOf, OptionInfo, SchemaInfo, SnapshotInfo, TableInfo, ViewInfo
+from lakedbapi.model.catalog import AsOf, MacroInfo, OptionInfo, SchemaInfo, SnapshotInfo, TableInfo, ViewInfo
 from lakedbapi.model.changes import Changes
 from lakedbapi.model.layout import OWN_LAYOUT, FileLayout
 from lakedbapi.model.scan import ColumnBounds, FileGroup, PartitionColumn, RowGroup, Scan
@@ -39,6 +39,7 @@ class Capabilities:
     """What `Snapshot.metadata_table` has, out of `manifests`, `partitions` and `refs`."""
     schemas: bool = False
     views: bool = False
+    macros: bool = False
     ddl: bool = False
     row_changes: bool = False
     """DELETE, UPDATE and MERGE."""
@@ -107,6 +108,9 @@ class Snapshot(ABC):
     def table_names(self, schema: SchemaInfo) -> Sequence[str]:
         """The names of a schema's tables, sorted; a format that reads metadata table by table reads none."""
         return sorted(table.name for table in self.tables().values() if table.schema_id == schema.id)
+
+    def macros(self) -> Mapping[int, MacroInfo]:
+        return {}
 
     @cached_property
     def _tables_by_name(self) -> Mapping[tuple[int, str], TableInfo]:

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from lakedbapi.model.types import Schema
+from lakedbapi.model.types import Schema, Type
 
 _provisional = itertools.count(-1, -1)
 
@@ -103,6 +103,36 @@ class ViewInfo:
     dialect: str = "duckdb"
     column_aliases: tuple[str, ...] = ()
     comment: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class MacroParameter:
+    """`type` None = any; `default` is a value as text, to be cast to `default_type`; no type = no default."""
+
+    name: str
+    type: Type | None = None
+    default: str | None = None
+    default_type: Type | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class MacroBody:
+    """One overload: `sql` is an expression, or a query in a table macro, over the parameters."""
+
+    sql: str
+    parameters: tuple[MacroParameter, ...] = ()
+    dialect: str = "duckdb"
+
+
+@dataclass(frozen=True, slots=True)
+class MacroInfo:
+    """A function that is defined in SQL. A scalar and a table macro may have the same name."""
+
+    id: int
+    schema_id: int
+    name: str
+    is_table: bool
+    bodies: tuple[MacroBody, ...]
 
 
 CATALOG_PLACEHOLDER = "{DUCKLAKE_CATALOG}"

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
-from lakedbapi.model.catalog import SchemaInfo, TableInfo, ViewInfo
+from lakedbapi.model.catalog import MacroInfo, SchemaInfo, TableInfo, ViewInfo
 from lakedbapi.model.delete_vector import DeleteVector
 from lakedbapi.model.layout import OWN_LAYOUT, FileLayout
 from lakedbapi.model.name_mapping import NameMapping
@@ -134,6 +134,7 @@ class Changes:
     schemas: Mapping[int, SchemaInfo | None] = field(default_factory=dict)
     tables: Mapping[int, TableInfo | None] = field(default_factory=dict)
     views: Mapping[int, ViewInfo | None] = field(default_factory=dict)
+    macros: Mapping[int, MacroInfo | None] = field(default_factory=dict)
     rows: Mapping[int, RowChanges] = field(default_factory=dict)
     """By table id."""
     identities: Mapping[tuple[int, str], int] = field(default_factory=dict)
@@ -148,6 +149,5 @@ class Changes:
 
     @property
     def empty(self) -> bool:
-        return not (
-            self.schemas or self.tables or self.views or self.identities or any(not r.empty for r in self.rows.values())
-        )
+        definitions = self.schemas or self.tables or self.views or self.macros
+        return not (definitions or self.identities or any(not r.empty for r in self.rows.values()))

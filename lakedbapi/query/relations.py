@@ -9,11 +9,20 @@ from sqlglot import exp
 
 from lakedbapi import sql
 from lakedbapi.context import Context
-from lakedbapi.engine.base import Query, Relation, RelationName, ScanRelation, Unusable, View
+from lakedbapi.engine.base import Macro, Query, Relation, RelationName, ScanRelation, Unusable, View
 from lakedbapi.errors import Error, NotSupportedError, ProgrammingError
-from lakedbapi.model.catalog import CATALOG_PLACEHOLDER, AsOf, SchemaInfo, TableInfo, ViewInfo
+from lakedbapi.model.catalog import (
+    CATALOG_PLACEHOLDER,
+    AsOf,
+    MacroBody,
+    MacroInfo,
+    MacroParameter,
+    SchemaInfo,
+    TableInfo,
+    ViewInfo,
+)
 from lakedbapi.model.scan import Scan
-from lakedbapi.model.sql_types import quote_identifier
+from lakedbapi.model.sql_types import quote_identifier, quote_literal, sql_type
 from lakedbapi.query.exhaustive import fixed_width
 from lakedbapi.query.filters import Filter
 from lakedbapi.query.functions import lake_function, reveals
@@ -133,6 +142,9 @@ class _Collector:
                 if info is not None:
                     at = replace(place, alias=view.alias, schema=schema.name, suffix=suffix)
                     self._add_view(RelationName(view.alias, schema.name + suffix, info.name), info, at)
+                for macro in view.macros_called(schema, identifier):
+                    at = replace(place, alias=view.alias, schema=schema.name, suffix=suffix)
+                    self._add_macro(RelationName(view.alias, schema.name + suffix, macro.name), macro, at)
         for special in specials:
             self._add_special(special, place)
 
@@ -195,6 +207,25 @@ class _Collector:
         except Error as error:
             self.found[name] = Unusable(error)
 
+    def _add_macro(self, name: RelationName, info: MacroInfo, place: _Place) -> None:
+        """The macro, and what its text can name where the macro is."""
+        macro = Macro(info.name, info.is_table, tuple(_overload(info, body) for body in info.bodies))
+        name = name._replace(name=macro.key)
+        if name in self.found:
+            return
+        try:
+            texts = [_macro_text(self.context, info, body, place) for body in info.bodies]
+        except Error as error:
+            self.found[name] = Unusable(error)
+            return
+        self.found[name] = macro
+        for text in texts:
+            self.expanding[name] = text
+            try:
+                self.collect(text.identifiers, text.specials, place)
+            finally:
+                del self.expanding[name]
+
     def _expand(self, name: RelationName, info: ViewInfo, place: _Place) -> None:
         if info.dialect.casefold() != "duckdb":
             raise NotSupportedError(
@@ -240,6 +271,28 @@ class _Collector:
         self.found[name] = View(f"SELECT * FROM {'.'.join(map(quote_identifier, target))}")
 
 
+def _overload(info: MacroInfo, body: MacroBody) -> str:
+    parameters = ", ".join(_parameter(parameter) for parameter in body.parameters)
+    return f"({parameters}) AS {'TABLE ' if info.is_table else ''}{body.sql}"
+
+
+def _parameter(parameter: MacroParameter) -> str:
+    text = quote_identifier(parameter.name)
+    if parameter.type is not None:
+        text += f" {sql_type(parameter.type)}"
+    if parameter.default_type is not None:
+        value = "NULL" if parameter.default is None else quote_literal(parameter.default)
+        text += f" := CAST({value} AS {sql_type(parameter.default_type)})"
+    return text
+
+
+def _macro_text(context: Context, info: MacroInfo, body: MacroBody, place: _Place) -> Select:
+    """A body as a query. Errors are for those who use the macro."""
+    if body.dialect.casefold() != "duckdb":
+        raise NotSupportedError(f"macro {info.name!r} is written in the SQL dialect {body.dialect!r}")
+    return _guarded(context, f"macro {info.name!r}", body.sql if info.is_table else f"SELECT ({body.sql}\n)", place)
+
+
 def _reads(query: Select, name: str) -> bool:
     """Whether a table or view of that name stands in the query as a relation, rather than only as a column or text."""
     if query.tree is None:
@@ -250,7 +303,8 @@ def _reads(query: Select, name: str) -> bool:
 
 def _query_of(context: Context, info: ViewInfo, place: _Place) -> Select:
     """The query of a view, with the own catalog's name filled in, and with the schemas of the point in time."""
-    query = _parsed(context, info, info.sql.replace(CATALOG_PLACEHOLDER, quote_identifier(place.alias)), place)
+    text = info.sql.replace(CATALOG_PLACEHOLDER, quote_identifier(place.alias))
+    query = _guarded(context, f"view {info.name!r}", text, place)
     if CATALOG_PLACEHOLDER in info.sql:
         query = replace(query, identifiers=query.identifiers | {place.alias.casefold()})
     return _moved(info, query, place) if place.suffix else query
@@ -275,16 +329,17 @@ def _moved(info: ViewInfo, query: Select, place: _Place) -> Select:
     return replace(query, text=render(tree), tree=tree)
 
 
-def _parsed(context: Context, info: ViewInfo, text: str, place: _Place) -> Select:
+def _guarded(context: Context, what: str, text: str, place: _Place) -> Select:
+    """A query that the catalog holds. ProgrammingError for one that reaches outside: anybody may have written it."""
     parsed = sql.parse(text)
     if not isinstance(parsed.statement, Select):
-        raise ProgrammingError(f"view {info.name!r} is no query; drop it, and create it anew")
-    if not context.allow_external:  # Another program may have written it.
+        raise ProgrammingError(f"{what} is no query; drop it, and create it anew")
+    if not context.allow_external:
         inner = replace(context, search_path=(place.alias, place.schema), as_of=place.point)
         errors = [str(file.error) for file in parsed.file_names if find_relation(inner, file.name) is None]
         refused = [parsed.external] * (parsed.external is not None) + errors
         if refused:
-            raise ProgrammingError(f"view {info.name!r} is not run: {refused[0]}")
+            raise ProgrammingError(f"{what} is not run: {refused[0]}")
     return parsed.statement
 
 

@@ -13,7 +13,7 @@ from sqlglot import exp
 
 from lakedbapi.errors import ProgrammingError
 from lakedbapi.model.catalog import Constraint
-from lakedbapi.model.types import Field
+from lakedbapi.model.types import Field, Type
 
 
 @dataclass(frozen=True)
@@ -334,6 +334,24 @@ class AlterTable:
 
 
 @dataclass(frozen=True)
+class CreateMacro:
+    """`bodies`: each overload's parameters (name, type, default) and its text."""
+
+    name: Name
+    is_table: bool
+    bodies: tuple[tuple[tuple[tuple[str, Type | None, str | None], ...], str], ...]
+    or_replace: bool = False
+    if_not_exists: bool = False
+
+
+@dataclass(frozen=True)
+class DropMacro:
+    name: Name
+    is_table: bool
+    if_exists: bool = False
+
+
+@dataclass(frozen=True)
 class CommentOn:
     kind: str
     """`table`, `view`, `column`, `schema`."""
@@ -457,7 +475,8 @@ class DescribeHistory:
 
 Statement = Union[
     Select, Insert, Update, Delete, Merge, Truncate, CreateSchema, DropSchema, CreateTable, DropTable, CreateView,
-    AlterTable, CommentOn, TransactionControl, Attach, Detach, Use, Show, Describe, Explain, Call,
+    CreateMacro, DropMacro, AlterTable, CommentOn, TransactionControl, Attach, Detach, Use, Show, Describe, Explain,
+    Call,
     Checkpoint, Optimize, Vacuum, Restore, DescribeHistory, Purge,
 ]  # fmt: skip
 

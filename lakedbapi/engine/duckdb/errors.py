@@ -70,6 +70,7 @@ _STACK_TRACE = re.compile(r"\s*Stack Trace:.*", re.DOTALL)
 _INTERNAL_TEXT = re.compile(r"_lake_|read_parquet\(")
 
 
+_UNKNOWN_FUNCTION = re.compile(r"(?:Function|Macro) with name (.*?) does not exist!", re.DOTALL)
 _UNKNOWN_NAME = re.compile(r"Table with name (.*?) does not exist!", re.DOTALL)
 
 
@@ -89,6 +90,9 @@ def mapped(broken: Mapping[str, errors.Error] = {}) -> Iterator[None]:
 
 def _deepest(error: errors.Error, broken: dict[str, errors.Error]) -> errors.Error:
     """Why the view is not there that `error` misses: perhaps because another one is not."""
+    if function := _UNKNOWN_FUNCTION.search(str(error)):
+        keys = [f"{function.group(1).casefold()}{ending}" for ending in ("()", "(table)")]
+        error = next((broken[key] for key in keys if key in broken), error)
     while (found := _UNKNOWN_NAME.search(str(error))) and (cause := broken.pop(found.group(1).casefold(), None)):
         error = cause
     return error

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import duckdb
 import pyarrow as pa
 
-from lakedbapi.engine.base import Relation, RelationName, ScanRelation, Unusable, View
+from lakedbapi.engine.base import Macro, Relation, RelationName, ScanRelation, Unusable, View
 from lakedbapi.engine.duckdb import driver, errors
 from lakedbapi.engine.duckdb.pool import Instance
 from lakedbapi.engine.duckdb.resources import PREFIX, Resources
@@ -17,6 +17,9 @@ from lakedbapi.model.sql_types import quote_identifier
 
 Broken = Mapping[str, Error]
 """Views that could not be defined, by casefolded name, and why."""
+
+_MACRO = "MACRO"
+"""What the text of a defined macro begins with."""
 
 _FAILURES = (duckdb.CatalogException, duckdb.BinderException, duckdb.ParserException, duckdb.PermissionException)
 
@@ -34,9 +37,9 @@ def define(instance: Instance, cursor: duckdb.DuckDBPyConnection, relations: Map
     resources = Resources(cursor, instance.confined, instance.threads)
     changed = bool(dropped)
     for name, relation in relations.items():
-        if not isinstance(relation, (View, Unusable)):
+        if not isinstance(relation, (View, Macro, Unusable)):
             changed |= _redefine(instance, cursor, name, _select(relation, resources))
-    views = {name: relation for name, relation in relations.items() if isinstance(relation, View)}
+    views = {name: relation for name, relation in relations.items() if isinstance(relation, (View, Macro))}
     if changed:
         # DuckDB remembers the types of a view's columns and refuses it when what it refers to has others.
         for name in views:
@@ -54,21 +57,26 @@ def _select(relation: Relation, resources: Resources) -> str:
 
 
 def _define_views(
-    instance: Instance, cursor: duckdb.DuckDBPyConnection, views: Mapping[RelationName, View]
+    instance: Instance, cursor: duckdb.DuckDBPyConnection, views: Mapping[RelationName, View | Macro]
 ) -> dict[RelationName, duckdb.Error]:
-    """Views may refer to each other in any order: those that fail wait for the others, as long as that helps. Returns
-    those that failed to the end."""
+    """Views and macros may refer to each other in any order: those that fail wait for the others, as long as that
+    helps. Returns those that failed to the end."""
     waiting = dict(views)
     while waiting:
         failed: dict[RelationName, duckdb.Error] = {}
         for name, view in waiting.items():
             try:
                 use(instance, cursor, name.catalog, name.schema)
-                _redefine(instance, cursor, name, view.sql, view.column_aliases)
+                if isinstance(view, Macro):
+                    _redefine_macro(instance, cursor, name, view)
+                else:
+                    _redefine(instance, cursor, name, view.sql, view.column_aliases)
             except _FAILURES as error:
                 failed[name] = error
         if len(failed) == len(waiting):
-            for name in failed:
+            for name, reason in failed.items():
+                if isinstance(waiting[name], Macro) and isinstance(reason, duckdb.ParserException):
+                    raise reason
                 _drop(instance, cursor, name)  # an older text of it may be defined
             return failed
         waiting = {name: waiting[name] for name in failed}
@@ -94,6 +102,15 @@ def _redefine(
     return True
 
 
+def _redefine_macro(instance: Instance, cursor: duckdb.DuckDBPyConnection, name: RelationName, macro: Macro) -> None:
+    text = f"{_MACRO} {'TABLE ' if macro.is_table else ''}{', '.join(macro.bodies)}"
+    if instance.defined.get(name) == text:
+        return
+    qualified = f"{_schema(instance, cursor, name.catalog, name.schema)}.{quote_identifier(macro.name)}"
+    driver.run(cursor, f"CREATE OR REPLACE MACRO {qualified}{', '.join(macro.bodies)}")
+    instance.defined[name] = text
+
+
 def use(instance: Instance, cursor: duckdb.DuckDBPyConnection, catalog: str, schema: str) -> None:
     """Make the schema, which may have nothing in it, the one for unqualified names."""
     driver.run(cursor, f"USE {_schema(instance, cursor, catalog, schema)}")
@@ -109,6 +126,9 @@ def _schema(instance: Instance, cursor: duckdb.DuckDBPyConnection, catalog: str,
 
 
 def _drop(instance: Instance, cursor: duckdb.DuckDBPyConnection, name: RelationName) -> None:
-    qualified = ".".join(quote_identifier(part) for part in name)
-    driver.run(cursor, f"DROP VIEW IF EXISTS {qualified}")
+    kind, path = "VIEW", name
+    if (text := instance.defined.get(name, "")).startswith(_MACRO):
+        kind = _MACRO if text.startswith(f"{_MACRO} (") else f"{_MACRO} TABLE"
+        path = name._replace(name=name.name[: name.name.rindex("(")])
+    driver.run(cursor, f"DROP {kind} IF EXISTS {'.'.join(map(quote_identifier, path))}")
     instance.defined.pop(name, None)

@@ -46,6 +46,7 @@ CAPABILITIES = Capabilities(
     multi_table_commit=True,
     schemas=True,
     views=True,
+    macros=True,
     ddl=True,
     row_changes=True,
     inserts=True,

@@ -11,9 +11,13 @@ from collections.abc import Mapping
 DROPPED_SCHEMA = "dropped_schema"
 DROPPED_TABLE = "dropped_table"
 DROPPED_VIEW = "dropped_view"
+DROPPED_SCALAR_MACRO = "dropped_scalar_macro"
+DROPPED_TABLE_MACRO = "dropped_table_macro"
 CREATED_SCHEMA = "created_schema"
 CREATED_TABLE = "created_table"
 CREATED_VIEW = "created_view"
+CREATED_SCALAR_MACRO = "created_scalar_macro"
+CREATED_TABLE_MACRO = "created_table_macro"
 INSERTED = "inserted_into_table"
 DELETED = "deleted_from_table"
 ALTERED_TABLE = "altered_table"
@@ -29,9 +33,13 @@ _ORDER = (
     DROPPED_SCHEMA,
     DROPPED_TABLE,
     DROPPED_VIEW,
+    DROPPED_SCALAR_MACRO,
+    DROPPED_TABLE_MACRO,
     CREATED_SCHEMA,
     CREATED_TABLE,
     CREATED_VIEW,
+    CREATED_SCALAR_MACRO,
+    CREATED_TABLE_MACRO,
     INSERTED,
     DELETED,
     ALTERED_TABLE,

@@ -42,6 +42,7 @@ class _Check:
         self._columns_are_unchanged(id for id, rows in self._changes.rows.items() if id >= 0 and not rows.empty)
         self._tables_are_unchanged([id for id, table in self._changes.tables.items() if id >= 0 and table is not None])
         self._views_are_unchanged()
+        self._macros_are_unchanged()
         self._new_checks_hold()
         self._names_are_free()
         self._identities_are_unused()
@@ -101,6 +102,15 @@ class _Check:
                 rows.tag, rows.tag.c.object_id == id
             ):
                 raise _altered("table", self._base.tables()[id].name)
+
+    def _macros_are_unchanged(self) -> None:
+        """Nobody created or dropped a macro of a name that these changes define or drop."""
+        macro = self._tables.macro
+        for id, changed in self._changes.macros.items():
+            own = changed or self._base.macros()[id]
+            same = (macro.c.schema_id == own.schema_id, func.lower(macro.c.macro_name) == own.name.lower())
+            if own.schema_id >= 0 and self._changed(macro, *same):
+                raise _altered("macro", own.name)
 
     def _views_are_unchanged(self) -> None:
         view, tag = self._tables.view, self._tables.tag

@@ -14,12 +14,12 @@ from lakedbapi.errors import InternalError, NotSupportedError
 from lakedbapi.formats.base import Snapshot
 from lakedbapi.formats.ducklake import changes_made, inline, tags
 from lakedbapi.formats.ducklake.attempt import Attempt
-from lakedbapi.formats.ducklake.columns import Numbering, flatten
+from lakedbapi.formats.ducklake.columns import Numbering, flatten, type_name
 from lakedbapi.formats.ducklake.ids import uuid7
 from lakedbapi.formats.ducklake.paths import relative_to
 from lakedbapi.formats.ducklake.stats import fits
 from lakedbapi.formats.ducklake.versions import has_1_1
-from lakedbapi.model.catalog import Constraint, PartitionSpec, SchemaInfo, TableInfo, ViewInfo
+from lakedbapi.model.catalog import Constraint, MacroInfo, PartitionSpec, SchemaInfo, TableInfo, ViewInfo
 from lakedbapi.model.changes import Changes
 from lakedbapi.model.types import Field
 
@@ -53,6 +53,9 @@ class Definitions:
         for id, view in self._changes.views.items():
             if view is not None:
                 self._view(id, view)
+        for macro in self._changes.macros.values():
+            if macro is not None:
+                self._macro(macro)
 
     def _check_not_nested(self) -> None:
         """Nothing is made, or renamed, inside of a schema that lies in another one."""
@@ -78,11 +81,14 @@ class Definitions:
         schemas = [id for id, schema in self._changes.schemas.items() if schema is None and id >= 0]
         tables = [id for id, table in self._changes.tables.items() if table is None and id >= 0]
         views = [id for id, view in self._changes.views.items() if view is None and id >= 0]
+        macros = [self._base.macros()[id] for id, macro in self._changes.macros.items() if macro is None and id >= 0]
         attempt, rows = self._attempt, self._attempt.tables
         for word, ids in (
             (changes_made.DROPPED_SCHEMA, schemas),
             (changes_made.DROPPED_TABLE, tables),
             (changes_made.DROPPED_VIEW, views),
+            (changes_made.DROPPED_SCALAR_MACRO, [macro.id for macro in macros if not macro.is_table]),
+            (changes_made.DROPPED_TABLE_MACRO, [macro.id for macro in macros if macro.is_table]),
         ):
             for id in ids:
                 attempt.made.add(word, id)
@@ -90,6 +96,8 @@ class Definitions:
         if schemas:
             attempt.end(rows.schema, rows.schema.c.schema_id.in_(schemas))
             attempt.end(rows.macro, rows.macro.c.schema_id.in_(schemas))
+        if macros:
+            attempt.end(rows.macro, rows.macro.c.macro_id.in_([macro.id for macro in macros]))
         if tables:
             for table in (
                 rows.table,
@@ -387,6 +395,37 @@ class Definitions:
             attempt.made.add(changes_made.ALTERED_VIEW, id)
         if redefined or commented:
             attempt.schema_changed = True
+
+    # Macros
+
+    def _macro(self, macro: MacroInfo) -> None:
+        attempt, tables = self._attempt, self._attempt.tables
+        id = attempt.ids.catalog_id()
+        attempt.add(
+            tables.macro,
+            schema_id=attempt.schema_id(macro.schema_id),
+            macro_id=id,
+            macro_name=macro.name,
+            begin_snapshot=attempt.snapshot_id,
+        )
+        for number, body in enumerate(macro.bodies):
+            kind = "table" if macro.is_table else "scalar"
+            attempt.add(tables.macro_impl, macro_id=id, impl_id=number, dialect=body.dialect, sql=body.sql, type=kind)
+            for index, parameter in enumerate(body.parameters):
+                has_default = parameter.default_type is not None
+                attempt.add(
+                    tables.macro_parameters,
+                    macro_id=id,
+                    impl_id=number,
+                    column_id=index,
+                    parameter_name=parameter.name,
+                    parameter_type="unknown" if parameter.type is None else type_name(parameter.type),
+                    default_value=parameter.default if has_default and parameter.default is not None else "NULL",
+                    default_value_type=type_name(parameter.default_type) if parameter.default_type else "unknown",
+                )
+        word = changes_made.CREATED_TABLE_MACRO if macro.is_table else changes_made.CREATED_SCALAR_MACRO
+        attempt.made.add(word, self._schemas[macro.schema_id].name, macro.name)
+        attempt.schema_changed = True
 
 
 def _identities(table: TableInfo) -> str | None:

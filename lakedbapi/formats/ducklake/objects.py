@@ -18,7 +18,17 @@ from lakedbapi.formats.ducklake import tags
 from lakedbapi.formats.ducklake.metadata import Tables
 from lakedbapi.formats.ducklake.paths import resolve
 from lakedbapi.formats.ducklake.types import LIST, MAP, STRUCT, parse_type
-from lakedbapi.model.catalog import PartitionField, PartitionSpec, SchemaInfo, SortField, TableInfo, ViewInfo
+from lakedbapi.model.catalog import (
+    MacroBody,
+    MacroInfo,
+    MacroParameter,
+    PartitionField,
+    PartitionSpec,
+    SchemaInfo,
+    SortField,
+    TableInfo,
+    ViewInfo,
+)
 from lakedbapi.model.sql_types import quote_identifier, quote_literal
 from lakedbapi.model.types import Decimal, Field, List, Map, Scalar, Schema, Struct, Type
 
@@ -38,6 +48,7 @@ class Objects:
     schemas: Mapping[int, SchemaInfo]
     tables: Mapping[int, TableInfo]
     views: Mapping[int, ViewInfo]
+    macros: Mapping[int, MacroInfo]
 
 
 def load_objects(connection: Connection, tables: Tables, snapshot: int, data_path: str) -> Objects:
@@ -48,6 +59,7 @@ def load_objects(connection: Connection, tables: Tables, snapshot: int, data_pat
         schemas,
         _tables(connection, tables, snapshot, schemas, comments),
         _views(connection, tables, snapshot, comments),
+        _macros(connection, tables, snapshot),
     )
 
 
@@ -302,3 +314,40 @@ def _views(
         )
         for id, schema_id, name, sql, dialect, aliases in rows
     }
+
+
+def _macros(connection: Connection, tables: Tables, snapshot: int) -> Mapping[int, MacroInfo]:
+    macro, impl, parameter = tables.macro, tables.macro_impl, tables.macro_parameters
+    live = connection.execute(
+        select(macro.c.macro_id, macro.c.schema_id, macro.c.macro_name).where(visible(macro, snapshot))
+    ).all()
+    if not live:
+        return {}
+    parameters: dict[tuple[int, int], list[MacroParameter]] = defaultdict(list)
+    wanted = select(
+        parameter.c.macro_id,
+        parameter.c.impl_id,
+        parameter.c.parameter_name,
+        parameter.c.parameter_type,
+        parameter.c.default_value,
+        parameter.c.default_value_type,
+    ).order_by(parameter.c.column_id)
+    for id, impl_id, name, type, default, default_type in connection.execute(wanted):
+        parameters[id, impl_id].append(_parameter(name, type, default, default_type))
+    bodies: dict[int, list[tuple[str, MacroBody]]] = defaultdict(list)
+    implementations = select(impl.c.macro_id, impl.c.impl_id, impl.c.dialect, impl.c.sql, impl.c.type)
+    for id, impl_id, dialect, sql, kind in connection.execute(implementations.order_by(impl.c.impl_id)):
+        bodies[id].append((kind, MacroBody(sql, tuple(parameters[id, impl_id]), dialect or "duckdb")))
+    return {
+        id: MacroInfo(id, schema_id, name, bodies[id][0][0] == "table", tuple(body for _, body in bodies[id]))
+        for id, schema_id, name in live
+        if bodies[id]
+    }
+
+
+def _parameter(name: str, type: str | None, default: str | None, default_type: str | None) -> MacroParameter:
+    """`unknown` stands for no type, and as the type of a default for none."""
+    known = None if type in (None, "unknown") else parse_type(type or "")
+    if default_type in (None, "unknown"):
+        return MacroParameter(name, known)
+    return MacroParameter(name, known, default, parse_type(default_type or ""))

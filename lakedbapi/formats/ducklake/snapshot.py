@@ -32,7 +32,7 @@ from lakedbapi.formats.ducklake.files import (
 from lakedbapi.formats.ducklake.inlined import inlined_tables, read_row_group
 from lakedbapi.formats.ducklake.objects import Objects
 from lakedbapi.formats.ducklake.options import Options
-from lakedbapi.model.catalog import SchemaInfo, TableInfo, ViewInfo
+from lakedbapi.model.catalog import MacroInfo, SchemaInfo, TableInfo, ViewInfo
 from lakedbapi.model.delete_vector import DeleteVector
 from lakedbapi.model.scan import ColumnBounds, FileGroup, PartitionColumn, RowGroup
 from lakedbapi.model.types import Decimal, Scalar, Schema
@@ -95,6 +95,9 @@ class DuckLakeSnapshot(Snapshot):
 
     def views(self) -> Mapping[int, ViewInfo]:
         return self._objects.views
+
+    def macros(self) -> Mapping[int, MacroInfo]:
+        return self._objects.macros
 
     def tables(self) -> Mapping[int, TableInfo]:
         return self._tables
