@@ -24,13 +24,14 @@ from lakedbapi.dml.target import Target
 from lakedbapi.dml.writing import write_rows
 from lakedbapi.errors import NotSupportedError, ProgrammingError
 from lakedbapi.formats.base import Snapshot
-from lakedbapi.model.catalog import PartitionSpec, TableInfo, provisional_id
+from lakedbapi.model.catalog import AsOf, PartitionSpec, TableInfo, provisional_id
 from lakedbapi.model.changes import Operation, RowChanges, StagedFile
 from lakedbapi.model.delete_vector import DeleteVector
 from lakedbapi.model.progress import Progress
 from lakedbapi.model.scan import FileGroup, RowGroup, Scan
+from lakedbapi.query.names import resolve_table
 from lakedbapi.query.travel import point_of
-from lakedbapi.sql.statements import Restore
+from lakedbapi.sql.statements import Name, Restore
 
 
 def restore(context: Context, statement: Restore) -> Counted:
@@ -38,9 +39,10 @@ def restore(context: Context, statement: Restore) -> Counted:
 
     Counts the rows that came back as inserted, those that went as deleted.
     """
-    target = Target.of(context, statement.target)
+    point = point_of(context, statement.to)
+    target = _target(context, statement.target, point)
     target.require("RESTORE TABLE", target.capabilities.row_changes)
-    past = context.transaction.view(target.catalog_alias, point_of(context, statement.to))
+    past = context.transaction.view(target.catalog_alias, point)
     earlier = past.table_of(target.table.id)
     if earlier is None:
         raise ProgrammingError(
@@ -70,6 +72,17 @@ def restore(context: Context, statement: Restore) -> Counted:
     if table != target.table:
         stage_table(context, target.catalog_alias, table)
     return Counted(restored + deleted, inserted=restored, deleted=deleted)
+
+
+def _target(context: Context, name: Name, point: AsOf) -> Target:
+    try:
+        return Target.of(context, name)
+    except ProgrammingError:
+        resolve_table(replace(context, as_of=point), name)
+        raise ProgrammingError(
+            f"RESTORE TABLE {name}: the table was dropped since; CREATE TABLE {name} AS SELECT * FROM {name} FOR "
+            "VERSION AS OF … makes it anew"
+        ) from None
 
 
 def _as_before(now: TableInfo, committed: TableInfo, earlier: TableInfo) -> TableInfo:

@@ -349,13 +349,22 @@ def test_restore_brings_keys_partitioning_and_sorting_back(lake: Lake) -> None:
         ("RESTORE TABLE t TO VERSION AS OF 999", "No snapshot found at version 999"),
         ("RESTORE TABLE t TO VERSION AS OF 0", "does not have this table"),
         ("RESTORE TABLE t TO TIMESTAMP AS OF '1999-01-01'", "No snapshot found"),
-        ("RESTORE TABLE nosuch TO VERSION AS OF 1", "table nosuch does not exist"),
+        ("RESTORE TABLE nosuch TO VERSION AS OF 1", "table nosuch does not exist at"),
         ("RESTORE TABLE t TO 3", "expected VERSION AS OF or TIMESTAMP AS OF"),
     ],
 )
 def test_restore_refuses(t: Lake, sql: str, message: str) -> None:
     with pytest.raises(lakedbapi.ProgrammingError, match=message):
         t(sql)
+
+
+def test_restore_of_a_dropped_table_tells_the_way(t: Lake) -> None:
+    version = newest(t)
+    t("DROP TABLE t")
+    with pytest.raises(lakedbapi.ProgrammingError, match="the table was dropped since"):
+        t(f"RESTORE TABLE t TO VERSION AS OF {version}")
+    t(f"CREATE TABLE t AS SELECT * FROM t FOR VERSION AS OF {version}")
+    assert t("SELECT count(*) FROM t") == [(249,)]
 
 
 def test_restore_of_a_table_made_anew_says_so(t: Lake) -> None:
