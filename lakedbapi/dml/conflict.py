@@ -18,7 +18,7 @@ from lakedbapi.dml.new_rows import NewRows
 from lakedbapi.dml.returning import Returning
 from lakedbapi.dml.sources import named, with_clause
 from lakedbapi.dml.target import Target
-from lakedbapi.dml.values import assigned, fields_named
+from lakedbapi.dml.values import assigned, fields_named, kept
 from lakedbapi.engine.base import POSITION, ScanRelation
 from lakedbapi.errors import ProgrammingError
 from lakedbapi.model.scan import RowGroup, Scan
@@ -99,7 +99,7 @@ def conflict_key(target: Target, conflict: OnConflict) -> tuple[Field, ...]:
 
 def _clauses(target: Target, conflict: OnConflict, given: Collection[str]) -> tuple[Clause, ...]:
     insert = Clause(NOT_MATCHED, None, INSERT, {field.name: _proposed(field) for field in target.fields})
-    old = {field.name: target.column(field.name) for field in target.fields}
+    old = {field.name: kept(target, field) for field in target.fields}
     if conflict.replace:
         new = {field.name: _proposed(field) for field in target.fields if field.name in given}
         return Clause(MATCHED, None, UPDATE, {**old, **new}), insert

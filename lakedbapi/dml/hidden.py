@@ -38,7 +38,7 @@ def revealed(
             f"{others[mixed.pop()]} stands beside the hidden column of {target.name} with this name; "
             "read the hidden columns of other tables in a query of its own first"
         )
-    check_known(target.catalog, own)
+    check_known(target.catalog, target.table, own)
     return frozenset(own)
 
 

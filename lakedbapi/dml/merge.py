@@ -26,7 +26,7 @@ from lakedbapi.dml.new_rows import NewRows
 from lakedbapi.dml.returning import Returning
 from lakedbapi.dml.sources import conjunction, named, with_clause
 from lakedbapi.dml.target import Target
-from lakedbapi.dml.values import assigned, cast, default, field_named, fields_named
+from lakedbapi.dml.values import assigned, cast, default, field_named, fields_named, kept
 from lakedbapi.errors import ProgrammingError
 from lakedbapi.model.sql_types import quote_identifier
 from lakedbapi.query.prune import prune
@@ -132,10 +132,13 @@ class _Reading:
     def _old(self) -> dict[str, str]:
         return {field.name: self._target.column(field.name) for field in self._target.fields}
 
+    def _kept(self) -> dict[str, str]:
+        return {field.name: kept(self._target, field) for field in self._target.fields}
+
     def _updated(self, action: MergeAction, render_side: Callable[[exp.Expression], str]) -> dict[str, str]:
         if action.star is None:
-            return {**self._old(), **assigned(self._target, action.assignments, render_side)}
-        return {**self._old(), **self._from_source(action.star)}
+            return {**self._kept(), **assigned(self._target, action.assignments, render_side)}
+        return {**self._kept(), **self._from_source(action.star)}
 
     def _inserted(self, action: MergeAction, render_side: Callable[[exp.Expression], str]) -> dict[str, str]:
         fields = self._target.fields

@@ -10,6 +10,7 @@ from itertools import chain
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from lakedbapi.dml import generated
 from lakedbapi.dml.arrow_rows import typed
 from lakedbapi.dml.constraints import verify
 from lakedbapi.dml.identity import Identities
@@ -51,7 +52,8 @@ class NewRows:
 
     def proposed(self, rows: pa.Table) -> pa.Table:
         """Like `complete`, but not verified: the rows may yet be dropped or become something else."""
-        return self._identities.fill(typed(rows, self._target.table.schema))
+        filled = self._identities.fill(typed(rows, self._target.table.schema))
+        return generated.completed(self._target, filled)
 
     def add(self, rows: pa.Table, row_ids: pa.ChunkedArray | None = None) -> None:
         """Take rows of the table. `row_ids` (int64): the row that each is the new version of, NULL = an entirely new

@@ -19,7 +19,7 @@ from lakedbapi.dml.returning import Returning, evaluate
 from lakedbapi.dml.sources import aliases, from_clause, named, with_clause
 from lakedbapi.dml.strategy import settle
 from lakedbapi.dml.target import Target
-from lakedbapi.dml.values import assigned
+from lakedbapi.dml.values import assigned, kept
 from lakedbapi.engine.base import Query, Relation, RelationName
 from lakedbapi.errors import ProgrammingError
 from lakedbapi.model.changes import Operation
@@ -112,7 +112,7 @@ class Updating:
             f"{target.column(target.position)} AS _lake_n",
             f"{target.column(target.row_id)} AS _lake_r",
             *(
-                f"{self._values.get(field.name, target.column(field.name))} AS _lake_c{i}"
+                f"{self._values.get(field.name, kept(target, field))} AS _lake_c{i}"
                 for i, field in enumerate(target.fields)
             ),
         ]

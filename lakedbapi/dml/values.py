@@ -27,7 +27,12 @@ def default(field: Field) -> str:
     """The value of a column that a new row does not give. NULL stands for the next identity value."""
     if field.default is not None:
         guard.check_stored(field.default, f"the default of column {field.name!r}")
-    return cast("NULL" if field.default is None or field.identity else f"({field.default})", field)
+    return cast("NULL" if field.default is None or field.identity or field.generated else f"({field.default})", field)
+
+
+def kept(target: Target, field: Field) -> str:
+    """The value of a column that an update does not assign: the old one, or of a generated column one to compute."""
+    return cast("NULL", field) if field.generated is not None else target.column(field.name)
 
 
 def field_named(table: TableInfo, name: str) -> Field:

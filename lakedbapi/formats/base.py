@@ -221,6 +221,10 @@ class Catalog(ABC):
         """Whether rows of `table` may be deleted without rewriting their file."""
         return self.capabilities.delete_vectors
 
+    def has_row_ids(self, table: TableInfo) -> bool:
+        """Whether the hidden column `rowid` names the same row in every version."""
+        return True
+
     def stores_changes(self, table: TableInfo) -> bool:
         """Whether commits have to tell what happened to each row of `table`: `RowChanges.change_files`."""
         return False

@@ -64,6 +64,8 @@ class Field:
     initial_default: str | None = None
     comment: str | None = None
     identity: bool = False
+    generated: str | None = None
+    """SQL over the other columns of the row that the value always has."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,7 @@ from sqlglot import exp
 from lakedbapi.engine.base import FILENAME, POSITION, ROW_ID, ROW_SNAPSHOT
 from lakedbapi.errors import NotSupportedError
 from lakedbapi.formats.base import Catalog
+from lakedbapi.model.catalog import TableInfo
 from lakedbapi.query.filters import table_name
 from lakedbapi.sql.expressions import render
 
@@ -25,11 +26,11 @@ HIDDEN_COLUMNS: Mapping[str, str] = {
 }
 
 
-def check_known(catalog: Catalog, columns: Collection[str]) -> None:
-    """NotSupportedError for a hidden column that the tables of `catalog` do not have."""
-    if "rowid" in columns and not catalog.capabilities.row_ids:
+def check_known(catalog: Catalog, table: TableInfo, columns: Collection[str]) -> None:
+    """NotSupportedError for a hidden column that `table` does not have."""
+    if "rowid" in columns and not catalog.has_row_ids(table):
         raise NotSupportedError(
-            f"tables of format {catalog.format!r} have no row ids that stay: name rows by a key of your own, or within "
+            f"table {table.name} of format {catalog.format!r} has no row ids that stay: name rows by a key of your own, or within "
             "one query by filename and file_row_number"
         )
 

@@ -190,7 +190,7 @@ class _Collector:
             keep = prune(self.context, contents, condition.predicate, condition.alias).keep
         used = frozenset() if self.expanding else self.hidden.get(key, frozenset())
         extra = {HIDDEN_COLUMNS[column]: column for column in sorted(used) if table.schema.get(column) is None}
-        check_known(view.catalog, extra.values())
+        check_known(view.catalog, table, extra.values())
         if isinstance(known := self.found.get(name), ScanRelation):
             extra = {**known.extra, **extra}
         columns = None if name in self.inside else self.aggregated.get(key)

@@ -160,6 +160,9 @@ class DeltaCatalog(Catalog):
             return not is_set(table.properties, VECTORS) or is_true(table.properties, VECTORS)
         return is_true(table.properties, VECTORS)
 
+    def has_row_ids(self, table: TableInfo) -> bool:
+        return False
+
     def stores_changes(self, table: TableInfo) -> bool:
         return is_true(table.properties, "delta.enableChangeDataFeed")
 

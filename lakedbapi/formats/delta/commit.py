@@ -8,7 +8,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from lakedbapi.errors import CommitUnknownError, ConflictError, Error, OperationalError, ProgrammingError
+from lakedbapi.errors import (
+    CommitUnknownError,
+    ConflictError,
+    Error,
+    NotSupportedError,
+    OperationalError,
+    ProgrammingError,
+)
 from lakedbapi.formats.delta import housekeeping
 from lakedbapi.formats.delta.attempt import Attempt
 from lakedbapi.formats.delta.commits import parse_commits
@@ -16,6 +23,7 @@ from lakedbapi.formats.delta.conflicts import check_commit
 from lakedbapi.formats.delta.directories import check_free, remove_table
 from lakedbapi.formats.delta.log import commit_path
 from lakedbapi.formats.delta.plan import Plan
+from lakedbapi.formats.delta.schema import INVARIANTS, metadata_of
 from lakedbapi.formats.delta.state import TableState
 from lakedbapi.formats.delta.writer_features import check_writable
 
@@ -49,6 +57,7 @@ class TableCommit:
             self._check_place()
         else:
             check_writable(head.protocol, self._plan.table.name)
+            self._check_invariants(head)
         random = np.random.default_rng()
         for attempt in range(ATTEMPTS):
             self.attempts = attempt + 1
@@ -63,6 +72,15 @@ class TableCommit:
         raise ConflictError(
             f"table {self._plan.table.name}: other transactions were faster {ATTEMPTS} times; roll back and retry"
         )
+
+    def _check_invariants(self, state: TableState) -> None:
+        """New rows of a table with conditions in its schema, as old writers put them there, are refused."""
+        invariants = [fields for fields in metadata_of(state.metadata.schema_string).values() if INVARIANTS in fields]
+        if invariants and self._plan.rows.files:
+            raise NotSupportedError(
+                f"table {self._plan.table.name} has the invariant {invariants[0][INVARIANTS]}, which cannot be checked "
+                "here: replace it by a CHECK constraint, or write with the program that made the table"
+            )
 
     def _check_place(self) -> None:
         """A new table needs a directory of its own."""

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
 import uuid
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -221,6 +222,12 @@ def check_altered(base: TableState, old: TableInfo, new: TableInfo) -> None:
             f"column {moved[0]!r} of Delta table {old.name!r} cannot be renamed or dropped, since data files find their"
             f" columns by name: ALTER TABLE {old.name} SET ('{MODE}' = 'name') first, which needs newer readers"
         )
+    needed = [field.name for field in old.schema.fields if field.generated and names_one_of(field.generated, moved)]
+    if needed:
+        raise NotSupportedError(
+            f"column {moved[0]!r} of Delta table {old.name!r} cannot be renamed or dropped: {needed[0]!r} is generated "
+            "from it"
+        )
     for id, field in after.items():
         known = before.get(id)
         if known is None and field.initial_default is not None:
@@ -230,6 +237,12 @@ def check_altered(base: TableState, old: TableInfo, new: TableInfo) -> None:
             )
         if known is not None and _is_leaf(field) and known.type != field.type:
             _check_widened(base, old, new, field)
+
+
+def names_one_of(expression: str, columns: Sequence[str]) -> bool:
+    """Whether an expression of SQL may name one of the columns."""
+    words = {word.casefold() for word in re.findall(r"\w+", expression)}
+    return any(set(re.findall(r"\w+", column.casefold())) <= words for column in columns)
 
 
 def _check_widened(base: TableState, old: TableInfo, new: TableInfo, field: Field) -> None:

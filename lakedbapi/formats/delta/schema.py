@@ -20,6 +20,8 @@ PHYSICAL_NAME = "delta.columnMapping.physicalName"
 COMMENT = "comment"
 DEFAULT = "CURRENT_DEFAULT"
 IDENTITY = "delta.identity.start"
+GENERATED = "delta.generationExpression"
+INVARIANTS = "delta.invariants"
 
 _SCALARS = {
     "string": "varchar",
@@ -154,6 +156,7 @@ def _field(raw: Mapping[str, Any], numbers: Iterator[int]) -> Field:
         default=metadata.get(DEFAULT),
         comment=metadata.get(COMMENT),
         identity=IDENTITY in metadata,
+        generated=metadata.get(GENERATED),
     )
 
 

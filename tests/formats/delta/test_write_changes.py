@@ -110,7 +110,8 @@ def test_the_feed_adds_up(lake: lakedbapi.Connection) -> None:
         "DELETE FROM t WHERE p = 'a'",
         (
             "MERGE INTO t USING (SELECT i FROM range(100, 115) r(i)) u ON t.i = u.i "
-            "WHEN MATCHED AND t.i > 107 THEN DELETE WHEN MATCHED THEN UPDATE SET s = 'q' WHEN NOT MATCHED THEN INSERT VALUES (u.i, 'z', 'c')"
+            "WHEN MATCHED AND t.i > 107 THEN DELETE WHEN MATCHED THEN UPDATE SET s = 'q' "
+            "WHEN NOT MATCHED THEN INSERT VALUES (u.i, 'z', 'c')"
         ),
     ]
     for version, sql in enumerate(statements, start=2):

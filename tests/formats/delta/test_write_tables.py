@@ -1,0 +1,271 @@
+"""Definitions: what CREATE and ALTER leave in the log, and that a change of one thing leaves all others alone."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+
+import lakedbapi
+from lakedbapi.errors import IntegrityError, NotSupportedError, ProgrammingError
+from tests.formats.delta.committed import commit, info, of_kind, rows, values, versions
+from tests.formats.delta.conftest import Connect
+
+
+@pytest.fixture
+def lake(tmp_path: Path, connect: Connect) -> lakedbapi.Connection:
+    return connect(tmp_path, autocommit=True)
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Path:
+    return tmp_path / "t"
+
+
+def metadata(table: Path) -> dict[str, Any]:
+    (found,) = of_kind((action for v in reversed(versions(table)) for action in commit(table, v)), "metaData")[:1]
+    return found
+
+
+def fields(table: Path) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = json.loads(metadata(table)["schemaString"])["fields"]
+    return found
+
+
+def protocol(table: Path) -> dict[str, Any]:
+    return of_kind((action for v in versions(table) for action in commit(table, v)), "protocol")[-1]
+
+
+def foreign(table: Path, protocol: Mapping[str, Any], fields: list[dict[str, Any]], **configuration: str) -> None:
+    """A table as another writer made it."""
+    meta = {
+        "id": "5fba94ed-9794-4965-ba6e-6ee3c0d22af9",
+        "format": {"provider": "parquet", "options": {}},
+        "schemaString": json.dumps({"type": "struct", "fields": fields}),
+        "partitionColumns": [],
+        "configuration": configuration,
+        "createdTime": 1234567890123,
+        "unknown": {"kept": True},
+    }
+    (table / "_delta_log").mkdir(parents=True)
+    lines = [json.dumps({"protocol": protocol}), json.dumps({"metaData": meta})]
+    (table / "_delta_log" / f"{0:020}.json").write_text("\n".join(lines) + "\n")
+
+
+def field(name: str, type: str = "integer", **metadata: Any) -> dict[str, Any]:
+    return {"name": name, "type": type, "nullable": True, "metadata": metadata}
+
+
+def test_a_new_table_has_what_it_needs(lake: lakedbapi.Connection, table: Path) -> None:
+    lake.execute("CREATE TABLE t (i INTEGER NOT NULL, t TIMESTAMP, p VARCHAR DEFAULT 'x') PARTITIONED BY (p)")
+    assert protocol(table) == {
+        "minReaderVersion": 3,
+        "minWriterVersion": 7,
+        "readerFeatures": ["deletionVectors", "timestampNtz"],
+        "writerFeatures": ["allowColumnDefaults", "appendOnly", "deletionVectors", "invariants", "timestampNtz"],
+    }
+    assert metadata(table)["partitionColumns"] == ["p"]
+    assert metadata(table)["configuration"] == {"delta.enableDeletionVectors": "true"}
+    assert [(f["name"], f["type"], f["nullable"]) for f in fields(table)] == [
+        ("i", "integer", False),
+        ("t", "timestamp_ntz", True),
+        ("p", "string", True),
+    ]
+    lake.execute("CREATE TABLE plain (i INTEGER) WITH ('delta.enableDeletionVectors' = 'false')")
+    assert protocol(table.parent / "plain") == {"minReaderVersion": 1, "minWriterVersion": 2}
+
+
+OLD = {"minReaderVersion": 1, "minWriterVersion": 3}
+
+
+def test_vectors_are_switched_on_with_all_that_the_old_version_had(lake: lakedbapi.Connection, table: Path) -> None:
+    foreign(table, OLD, [field("i", comment="kept", **{"custom.key": [1]})], **{"delta.constraints.c": "i > 0"})
+    lake.execute("INSERT INTO t VALUES (1), (2)")
+    lake.execute("DELETE FROM t WHERE i = 1")
+    assert not any("deletionVector" in add for add in of_kind(commit(table), "add"))
+    before = metadata(table)
+    lake.execute("ALTER TABLE t SET ('delta.enableDeletionVectors' = 'true')")
+    assert protocol(table) == {
+        "minReaderVersion": 3,
+        "minWriterVersion": 7,
+        "readerFeatures": ["deletionVectors"],
+        "writerFeatures": ["appendOnly", "checkConstraints", "deletionVectors", "invariants"],
+    }
+    after = metadata(table)
+    assert after.pop("configuration") == {**before.pop("configuration"), "delta.enableDeletionVectors": "true"}
+    assert after == before
+    lake.execute("INSERT INTO t VALUES (3), (4)")
+    lake.execute("DELETE FROM t WHERE i = 3")
+    (add,) = of_kind(commit(table), "add")
+    assert "deletionVector" in add
+
+
+def test_an_altered_column_keeps_what_is_not_known_here(lake: lakedbapi.Connection, table: Path) -> None:
+    foreign(table, OLD, [field("i", **{"custom.key": [1], "comment": "old"}), field("s", "string", other="x")])
+    lake.execute("COMMENT ON COLUMN t.i IS 'new'")
+    assert fields(table)[0]["metadata"] == {"custom.key": [1], "comment": "new"}
+    lake.execute("ALTER TABLE t ADD COLUMN n DOUBLE")
+    assert fields(table)[0]["metadata"] == {"custom.key": [1], "comment": "new"}
+    assert fields(table)[1]["metadata"] == {"other": "x"}
+    assert metadata(table)["unknown"] == {"kept": True}
+    assert metadata(table)["createdTime"] == 1234567890123
+    assert info(table)["operation"] == "ADD COLUMNS"
+
+
+def test_mapped_columns_are_renamed_and_dropped(lake: lakedbapi.Connection, table: Path) -> None:
+    lake.execute("CREATE TABLE t (a INTEGER, r STRUCT(x INTEGER, y VARCHAR), z INTEGER)")
+    lake.execute("INSERT INTO t VALUES (1, {'x': 2, 'y': 'b'}, 3)")
+    for sql in ("ALTER TABLE t RENAME COLUMN a TO b", "ALTER TABLE t DROP COLUMN z"):
+        with pytest.raises(NotSupportedError, match="columnMapping"):
+            lake.execute(sql)
+    lake.execute("ALTER TABLE t SET ('delta.columnMapping.mode' = 'name')")
+    assert [f["metadata"]["delta.columnMapping.physicalName"] for f in fields(table)] == ["a", "r", "z"]
+    for sql in ("RENAME COLUMN a TO b", "RENAME COLUMN r.x TO w", "DROP COLUMN z", "ADD COLUMN z VARCHAR"):
+        lake.execute(f"ALTER TABLE t {sql}")
+    assert rows(lake, "SELECT b, r.w, r.y, z FROM t") == [(1, 2, "b", None)]
+    lake.execute("INSERT INTO t VALUES (4, {'w': 5, 'y': 'c'}, 'new')")
+    (add,) = of_kind(commit(table), "add")
+    names = pq.read_schema(table / add["path"]).names
+    new = fields(table)[-1]["metadata"]
+    assert names == ["a", "r", new["delta.columnMapping.physicalName"]]
+    assert new["delta.columnMapping.physicalName"].startswith("col-")
+    assert new["delta.columnMapping.id"] == int(metadata(table)["configuration"]["delta.columnMapping.maxColumnId"])
+    assert json.loads(add["stats"])["minValues"]["r"] == {"x": 5, "y": "c"}
+    with lakedbapi.connect(f"delta:///{table.parent}", autocommit=True) as fresh:
+        fresh.execute("UPDATE t SET r = {'w': 9, 'y': 'z'} WHERE z IS NULL")
+        assert rows(fresh, "SELECT b, r.w, z FROM t ORDER BY b") == [(1, 9, None), (4, 5, "new")]
+    with pytest.raises(NotSupportedError, match="only from none to name"):
+        lake.execute("ALTER TABLE t SET ('delta.columnMapping.mode' = 'none')")
+
+
+def test_a_widened_column_tells_what_it_was(lake: lakedbapi.Connection, table: Path) -> None:
+    lake.execute("CREATE TABLE t (i INTEGER, l INTEGER[])")
+    lake.execute("INSERT INTO t VALUES (1, [1])")
+    with pytest.raises(NotSupportedError, match="enableTypeWidening"):
+        lake.execute("ALTER TABLE t ALTER COLUMN i TYPE BIGINT")
+    lake.execute("ALTER TABLE t SET ('delta.enableTypeWidening' = 'true')")
+    lake.execute("ALTER TABLE t ALTER COLUMN i TYPE BIGINT")
+    lake.execute("ALTER TABLE t ALTER COLUMN l TYPE BIGINT[]")
+    lake.execute("INSERT INTO t VALUES (5000000000, [5000000000])")
+    assert values(lake, "SELECT i FROM t ORDER BY i") == [1, 5000000000]
+    change = {"fromType": "integer", "toType": "long"}
+    assert fields(table)[0]["metadata"]["delta.typeChanges"] == [change]
+    assert fields(table)[1]["metadata"]["delta.typeChanges"] == [{**change, "fieldPath": "element"}]
+    assert "typeWidening" in protocol(table)["readerFeatures"]
+
+
+def test_identity_values_are_kept_in_the_schema(lake: lakedbapi.Connection, table: Path) -> None:
+    lake.execute("CREATE TABLE t (id BIGINT GENERATED BY DEFAULT AS IDENTITY, s VARCHAR)")
+    lake.execute("INSERT INTO t (s) VALUES ('a'), ('b')")
+    lake.execute("INSERT INTO t VALUES (10, 'c')")
+    lake.execute("INSERT INTO t (s) VALUES ('d')")
+    assert values(lake, "SELECT id FROM t ORDER BY id") == [1, 2, 10, 11]
+    assert fields(table)[0]["metadata"]["delta.identity.highWaterMark"] == 11
+    assert "identityColumns" in protocol(table)["writerFeatures"]
+
+
+GENERATED = {"minReaderVersion": 1, "minWriterVersion": 4}
+
+
+def test_generated_columns_are_computed_and_checked(lake: lakedbapi.Connection, table: Path) -> None:
+    foreign(table, GENERATED, [field("i"), field("g", **{"delta.generationExpression": "i * 2"})])
+    lake.execute("INSERT INTO t (i) VALUES (1)")
+    lake.execute("INSERT INTO t VALUES (2, 4)")
+    with pytest.raises(IntegrityError, match="generated as i"):
+        lake.execute("INSERT INTO t VALUES (2, 5)")
+    lake.execute("UPDATE t SET i = 10 WHERE i = 1")
+    with pytest.raises(IntegrityError, match="generated as i"):
+        lake.execute("UPDATE t SET g = 0")
+    lake.execute(
+        "MERGE INTO t USING (VALUES (2), (3)) u(i) ON t.i = u.i "
+        "WHEN MATCHED THEN UPDATE SET i = 20 WHEN NOT MATCHED THEN INSERT (i) VALUES (u.i)"
+    )
+    assert rows(lake, "SELECT i, g FROM t ORDER BY i") == [(3, 6), (10, 20), (20, 40)]
+    lake.execute("ALTER TABLE t ADD COLUMN x INTEGER")
+    assert fields(table)[1]["metadata"] == {"delta.generationExpression": "i * 2"}
+
+
+def test_expressions_that_only_their_writer_knows_are_refused(lake: lakedbapi.Connection, table: Path) -> None:
+    foreign(table, GENERATED, [field("i"), field("g", **{"delta.generationExpression": "spark_thing(i)"})])
+    with pytest.raises(NotSupportedError, match="cannot be computed"):
+        lake.execute("INSERT INTO t (i) VALUES (1)")
+    invariant = {"delta.invariants": '{"expression":{"expression":"i > 3"}}'}
+    foreign(table.parent / "u", OLD, [field("i", **invariant)])
+    with pytest.raises(NotSupportedError, match="invariant"):
+        lake.execute("INSERT INTO u VALUES (5)")
+
+
+@pytest.mark.parametrize(
+    ("type", "instead"),
+    [
+        ("UUID", "VARCHAR"),
+        ("HUGEINT", "DECIMAL"),
+        ("UTINYINT", "SMALLINT"),
+        ("TIME", "VARCHAR"),
+        ("INTERVAL", "VARCHAR"),
+    ],
+)
+def test_types_that_delta_does_not_have_are_refused(lake: lakedbapi.Connection, type: str, instead: str) -> None:
+    with pytest.raises(NotSupportedError, match=instead):
+        lake.execute(f"CREATE TABLE t (r STRUCT(x {type}))")
+
+
+def test_keys_are_kept_as_information(lake: lakedbapi.Connection, table: Path) -> None:
+    lake.execute("CREATE TABLE t (a INTEGER PRIMARY KEY, b INTEGER UNIQUE)")
+    lake.execute("ALTER TABLE t ADD COLUMN c INTEGER")
+    with lakedbapi.connect(f"delta:///{table.parent}", autocommit=True) as fresh:
+        fresh.execute("INSERT INTO t VALUES (1, 2, 3)")
+        fresh.execute("INSERT INTO t VALUES (1, 5, 6) ON CONFLICT (a) DO UPDATE SET b = excluded.b")
+        assert rows(fresh, "SELECT * FROM t") == [(1, 5, 3)]
+        kinds = values(fresh, "SELECT constraint_type FROM information_schema.table_constraints ORDER BY 1")
+    assert {"PRIMARY KEY", "UNIQUE"} <= set(kinds)
+
+
+def test_a_replaced_table_stays_the_same_table(lake: lakedbapi.Connection, table: Path) -> None:
+    lake.execute("CREATE TABLE t AS SELECT i FROM range(3) r(i)")
+    id = metadata(table)["id"]
+    lake.execute("CREATE OR REPLACE TABLE t AS SELECT 'x' AS s")
+    assert metadata(table)["id"] == id
+    assert versions(table) == [0, 1]
+    assert info(table)["operation"] == "CREATE OR REPLACE TABLE AS SELECT"
+    assert rows(lake, "SELECT * FROM t") == [("x",)]
+    assert rows(lake, "SELECT * FROM t VERSION AS OF 0 ORDER BY ALL") == [(0,), (1,), (2,)]
+
+
+def test_a_dropped_table_is_gone_with_its_files(lake: lakedbapi.Connection, table: Path) -> None:
+    lake.execute("CREATE TABLE t AS SELECT 1 AS i")
+    lake.execute("DROP TABLE t")
+    assert not table.exists()
+    with pytest.raises(ProgrammingError):
+        lake.execute("SELECT * FROM t")
+    lake.execute("CREATE TABLE t AS SELECT 2 AS i")
+    assert values(lake, "SELECT i FROM t") == [2]
+
+
+def test_a_directory_with_other_files_is_not_taken(lake: lakedbapi.Connection, table: Path) -> None:
+    table.mkdir()
+    (table / "notes.txt").write_text("mine")
+    with pytest.raises((NotSupportedError, ProgrammingError)):
+        lake.execute("CREATE TABLE t (i INTEGER)")
+    assert (table / "notes.txt").read_text() == "mine"
+
+
+def test_a_table_below_another_one_keeps_it_from_being_dropped(lake: lakedbapi.Connection, table: Path) -> None:
+    lake.execute("CREATE TABLE t (i INTEGER)")
+    foreign(table / "inner", OLD, [field("i")])
+    with pytest.raises(NotSupportedError, match="lies below"):
+        lake.execute("DROP TABLE t")
+    assert values(lake, "SELECT count(*) FROM t") == [0]
+
+
+def test_schemas_are_directories(lake: lakedbapi.Connection, tmp_path: Path) -> None:
+    lake.execute("CREATE SCHEMA s")
+    lake.execute("CREATE TABLE s.t AS SELECT 1 AS i")
+    assert (tmp_path / "s" / "t" / "_delta_log").is_dir()
+    lake.execute("DROP TABLE s.t")
+    lake.execute("DROP SCHEMA s")
+    assert not (tmp_path / "s").exists()
