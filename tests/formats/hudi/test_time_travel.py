@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import json
 from collections.abc import Callable
 from pathlib import Path
 
@@ -112,6 +113,62 @@ def test_a_commit_that_is_not_completed_is_not_read(golden: Callable[[str], Path
     table = golden(g.COW)
     (table / ".hoodie" / "20240418173551906.commit").unlink()
     assert connect(table).execute("SELECT count(*) FROM t").fetchone() == (3,)
+
+
+@pytest.mark.parametrize("later", [False, True], ids=["newest", "with a later one"])
+def test_a_log_file_of_a_commit_that_is_not_completed_is_not_read(
+    later: bool, golden: Callable[[str], Path], connect: Connect
+) -> None:
+    table = golden(g.MOR)
+    (table / ".hoodie" / "20250117083136333.deltacommit").unlink()
+    if later:
+        commit = json.loads((table / ".hoodie" / "20250117083125837.deltacommit").read_text())
+        commit["partitionToWriteStats"] = {}
+        (table / ".hoodie" / "20250117083200000.deltacommit").write_text(json.dumps(commit))
+    rows = connect(table).execute("SELECT id, isActive FROM t ORDER BY id").fetchall()
+    assert rows == [(1, True), (2, False), (3, True)]
+
+
+def test_commits_that_are_archived_count(golden: Callable[[str], Path], connect: Connect) -> None:
+    """The timeline forgets old commits; their files stay, and tell themselves how many rows they have."""
+    table = golden(g.MOR)
+    commit = json.loads((table / ".hoodie" / "20250117083136333.deltacommit").read_text())
+    commit["partitionToWriteStats"] = {}
+    (table / ".hoodie" / "20250117083200000.deltacommit").write_text(json.dumps(commit))
+    for path in table.glob(".hoodie/2025011708312*"):
+        path.unlink()
+    for path in table.glob(".hoodie/20250117083136333*"):
+        path.unlink()
+    connection = connect(table)
+    rows = connection.execute("SELECT id, isActive FROM t ORDER BY id").fetchall()
+    assert rows == [(1, False), (2, False), (3, True), (4, True)]
+    counts = connection.execute("SELECT record_count FROM files('t') WHERE deleted_count = 0").fetchall()
+    assert counts == [(1,)]
+    with pytest.raises(lakedbapi.ProgrammingError, match="its first one is 20250117083200000"):
+        connection.execute("SELECT * FROM t VERSION AS OF 20250117083136333")
+
+
+def test_columns_are_those_of_the_version(golden: Callable[[str], Path], connect: Connect) -> None:
+    """The second commit adds a column and widens another one; files of the first have neither."""
+    table = golden(g.OVERWRITTEN)
+    path = table / ".hoodie" / "20240707001302376.commit"
+    commit = json.loads(path.read_text())
+    schema = json.loads(commit["extraMetadata"]["schema"])
+    schema["fields"] = [
+        {**column, "type": ["null", "long"]} if column["name"] == "intField" else column for column in schema["fields"]
+    ]
+    schema["fields"].insert(1, {"name": "extra", "type": ["null", "string"], "default": None})
+    commit["extraMetadata"]["schema"] = json.dumps(schema)
+    path.write_text(json.dumps(commit))
+    connection = connect(table)
+    before, after = (
+        connection.execute(f"SELECT * FROM t VERSION AS OF {version} ORDER BY id").fetch_arrow_table()
+        for version in (20240707001301554, 20240707001302376)
+    )
+    assert before.column_names == [name for name in after.column_names if name != "extra"]
+    assert after.column("extra").to_pylist() == [None] * 4
+    assert (str(before.schema.field("intField").type), str(after.schema.field("intField").type)) == ("int32", "int64")
+    assert before.column("intField").to_pylist() == after.column("intField").to_pylist()[:3]
 
 
 def test_instants_without_milliseconds_end_their_second() -> None:
