@@ -86,6 +86,15 @@ def read(storage: Storage, path: str, data_file_id: int | None = None) -> tuple[
     if found is None:
         found = _decode(storage.read_bytes(path), path)
         _cache.put(path, found)
+    return _part(found, data_file_id)
+
+
+def of_table(rows: pa.Table, path: str, data_file_id: int | None = None) -> tuple[Positions, Positions | None]:
+    """As `read`, of a file that was read already."""
+    return _part(_of_table(rows, path), data_file_id)
+
+
+def _part(found: _Deletes, data_file_id: int | None) -> tuple[Positions, Positions | None]:
     if found.owners is not None and data_file_id is not None:
         found = found.of(data_file_id)
     return found.positions, found.snapshots
@@ -156,22 +165,28 @@ class _Deletes:
 def _decode(data: bytes, path: str) -> _Deletes:
     try:
         file = pq.ParquetFile(io.BytesIO(data))
-        schema = file.schema_arrow
-        position = _find(schema, POSITION_FIELD, POSITION_COLUMN)
-        owner = None
-        if position is None and {_OWNER_COLUMN, _OTHER_POSITION_COLUMN} <= set(schema.names):
-            position, owner = _OTHER_POSITION_COLUMN, _OWNER_COLUMN
-        if position is None:
-            raise _corrupt(path, f"it has no column {POSITION_COLUMN!r} (field id {POSITION_FIELD})")
-        snapshot = _find(schema, SNAPSHOT_FIELD, SNAPSHOT_COLUMN)
-        table = file.read(columns=[name for name in (position, snapshot, owner) if name is not None])
-        return _Deletes(
-            _numbers(table.column(position), path),
-            None if snapshot is None else _numbers(table.column(snapshot), path),
-            None if owner is None else _numbers(table.column(owner), path),
-        )
+        return _of_table(file.read(columns=[name for name in _columns(file.schema_arrow, path) if name]), path)
     except (pa.ArrowException, OSError) as error:
         raise _corrupt(path, str(error)) from error
+
+
+def _columns(schema: pa.Schema, path: str) -> tuple[str, str | None, str | None]:
+    """The columns with the position, the snapshot and the data file's id."""
+    position, owner = _find(schema, POSITION_FIELD, POSITION_COLUMN), None
+    if position is None and {_OWNER_COLUMN, _OTHER_POSITION_COLUMN} <= set(schema.names):
+        position, owner = _OTHER_POSITION_COLUMN, _OWNER_COLUMN
+    if position is None:
+        raise _corrupt(path, f"it has no column {POSITION_COLUMN!r} (field id {POSITION_FIELD})")
+    return position, _find(schema, SNAPSHOT_FIELD, SNAPSHOT_COLUMN), owner
+
+
+def _of_table(rows: pa.Table, path: str) -> _Deletes:
+    position, snapshot, owner = _columns(rows.schema, path)
+    return _Deletes(
+        _numbers(rows.column(position), path),
+        None if snapshot is None else _numbers(rows.column(snapshot), path),
+        None if owner is None else _numbers(rows.column(owner), path),
+    )
 
 
 def _own(numbers: Positions) -> Positions:

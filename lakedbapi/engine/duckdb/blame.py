@@ -40,7 +40,7 @@ def named(
         found = _damage(path, filesystems, whole=True)
         if found is not None:
             return found
-    if sum(group.files.num_rows for group in groups) == 1:
+    if sum(group.files.num_rows for group in groups) == 1 and not groups[0].encryption_keys:
         return corrupt(next(_files(groups)), error)
     tables = ", ".join(sorted(".".join(name) for name in scans)) or "the query"
     return errors.DatabaseError(f"A data file of {tables} could not be read: {error}")
@@ -49,6 +49,8 @@ def named(
 def _files(groups: Sequence[FileGroup]) -> Iterator[str]:
     left = _MOST_FILES
     for group in groups:
+        if group.encryption_keys:  # Only DuckDB itself can look into these.
+            continue
         yield from group.files.column("path").slice(0, left).to_pylist()
         left -= min(left, group.files.num_rows)
 

@@ -17,6 +17,7 @@ from lakedbapi.engine.base import Engine, Query, Relation, RelationName, Result,
 from lakedbapi.engine.duckdb import blame, confine, driver, errors, pool, write
 from lakedbapi.engine.duckdb.parameters import bind
 from lakedbapi.engine.duckdb.relations import Broken, define, use
+from lakedbapi.engine.duckdb.resources import Resources
 from lakedbapi.engine.duckdb.result import DuckDBResult, text_type
 from lakedbapi.errors import InterfaceError, InternalError, OperationalError
 from lakedbapi.model.changes import WrittenFile
@@ -88,6 +89,17 @@ class DuckDBEngine(Engine):
         try:
             embedded = write.embedded_columns(options.layout, row_ids, row_snapshots)
             return write.write(execution, source, schema, options, embedded)
+        finally:
+            execution.close()
+
+    def decrypted(self, path: str, key: str) -> pa.Table:
+        """All of an encrypted Parquet file, such as a delete file; `key` is its base64 key."""
+        execution = self._open({}, ("memory", "main"))
+        try:
+            execution.prepare()
+            resources = execution.resources()
+            text = f"SELECT * FROM read_parquet({resources.paths(pa.array([path]))}, {resources.encryption(key)})"
+            return execution.start(text, {}).read_all()
         finally:
             execution.close()
 
@@ -176,6 +188,9 @@ class Execution:
         except InternalError:
             self._instance.broken = True
             raise
+
+    def resources(self) -> Resources:
+        return Resources(self.cursor, self._instance.confined, self._instance.threads)
 
     def start(self, sql: str, parameters: Mapping[str, object]) -> pa.RecordBatchReader:
         """Start a statement, after `prepare`."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -32,8 +32,6 @@ def files_sql(
     exhaustive: bool,
 ) -> Sequence[str]:
     """SELECT statements that together give the live rows of the group."""
-    if group.encryption_keys:
-        raise NotSupportedError("Data files of this table are encrypted, and reading encrypted files is not supported.")
     pieces = _pieces(schema, group, first_part, resources, exhaustive)
     return [_piece_sql(schema, piece, extra, resources) for piece in pieces]
 
@@ -47,7 +45,13 @@ def _pieces(
     if vectors:
         in_order = exhaustive and not group.equality_deletes
         methods = deletions.methods(vectors, counts, exhaustive=in_order, threads=resources.threads)
-    for rows in _told_apart(group, deletions.read_together(methods, counts, threads=resources.threads)):
+    together = deletions.read_together(methods, counts, threads=resources.threads)
+    for rows in _keys_apart(group, _told_apart(group, together)):
+        if group.encryption_keys and needs_footers(schema, group):
+            raise NotSupportedError(
+                "Columns with fields inside cannot be read from encrypted files: DuckDB does not tell the ids of the "
+                "fields. Select the table with DuckDB, or keep such columns in a lake that is not encrypted."
+            )
         if not needs_footers(schema, group):
             yield Piece(group, rows, first_part, methods[rows], None)
             continue
@@ -63,6 +67,15 @@ def _told_apart(group: FileGroup, together: Sequence[npt.NDArray[np.int64]]) -> 
     reached = np.logical_or.reduce([deletes.reached() for deletes in group.equality_deletes])
     for rows in together:
         yield from (part for part in (rows[~reached[rows]], rows[reached[rows]]) if len(part))
+
+
+def _keys_apart(group: FileGroup, together: Iterable[npt.NDArray[np.int64]]) -> Iterator[npt.NDArray[np.int64]]:
+    """Each encrypted file has a key of its own, and one `read_parquet` takes one key."""
+    for rows in together:
+        encrypted = np.isin(rows, list(group.encryption_keys))
+        yield from np.split(rows[encrypted], np.arange(1, encrypted.sum())) if encrypted.any() else ()
+        if not encrypted.all():
+            yield rows[~encrypted]
 
 
 def _piece_sql(schema: Schema, piece: Piece, extra: Mapping[str, str], resources: Resources) -> str:

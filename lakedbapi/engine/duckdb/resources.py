@@ -51,6 +51,12 @@ class Resources:
         driver.run(self.cursor, f"SET VARIABLE {name} = (SELECT list(path) FROM {name})")
         return f"getvariable('{name}')"
 
+    def encryption(self, key: str) -> str:
+        """The option of `read_parquet` for a base64 key, which stands in no text: texts get into messages."""
+        name = f"{PREFIX}{next(_numbers)}"
+        driver.run(self.cursor, f"SET VARIABLE {name} = from_base64($key)", {"key": key})
+        return f"encryption_config = {{footer_key_value: getvariable('{name}')}}"
+
     def bits(self, masks: Sequence[bytes]) -> Sequence[str]:
         """SQL for each of `masks` as a constant of the type BIT."""
         if len(masks) > _VARIABLES:

@@ -95,4 +95,6 @@ class Source:
         # A schema without columns is not allowed.
         columns = self._columns or {"0": "{name: '_lake_0', type: 'BOOLEAN', default_value: NULL}"}
         schema = ", ".join(f"{key}: {column}" for key, column in columns.items())
-        return f"read_parquet({resources.paths(self._piece.column('path'))}, schema = MAP {{{schema}}})"
+        key = self._piece.group.encryption_keys.get(int(self._piece.rows[0]))
+        options = "" if key is None else f", {resources.encryption(key)}"
+        return f"read_parquet({resources.paths(self._piece.column('path'))}, schema = MAP {{{schema}}}{options})"
