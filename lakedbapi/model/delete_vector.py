@@ -30,14 +30,6 @@ class DeleteVector:
             positions = np.fromiter(positions, dtype=np.int64)
         return cls(_bitmap(positions))
 
-    @classmethod
-    def everything(cls, count: int) -> DeleteVector:
-        """The positions 0 to `count` - 1."""
-        bitmap = BitMap64()
-        if count:
-            bitmap.add_range(0, count)
-        return cls(bitmap)
-
     @property
     def bitmap(self) -> BitMap64:
         """The roaring bitmap itself; not to be changed."""

@@ -49,9 +49,7 @@ def change_feed(
     _, view, _, table = resolve_table(replace(context, as_of=_end(context, kind, bounds[1])), name)
     first, last = _first(context, catalog, kind, table, bounds[0]), view.snapshot.version(table)
     wanted = _WANTED[kind]
-    changes = (
-        () if isinstance(first, int) and _is_after(catalog, first, last) else catalog.table_changes(table, first, last)
-    )
+    changes = () if _is_after(catalog, first, last) else catalog.table_changes(table, first, last)
     parts = [change for change in changes if change.kind is None or change.kind in wanted]
     if not parts:
         parts = [ChangeScan(wanted[0], last, Scan(table.schema))]
@@ -91,8 +89,8 @@ def _plain(rows: str, columns: Sequence[str], shown: frozenset[str], wanted: Seq
     return f"SELECT {', '.join(columns)}{extra} FROM (\n{rows}\n) WHERE {_KIND} IN ({kinds})"
 
 
-def _is_after(catalog: Catalog, first: int, last: int) -> bool:
-    return catalog.capabilities.ordered_versions and first > last
+def _is_after(catalog: Catalog, first: int | datetime.datetime, last: int) -> bool:
+    return isinstance(first, int) and catalog.capabilities.ordered_versions and first > last
 
 
 def _first(context: Context, catalog: Catalog, kind: str, table: TableInfo, value: Any) -> int | datetime.datetime:

@@ -101,8 +101,8 @@ class _Step:
             files = found.files.filter(pc.is_in(found.files.column("path"), pa.array(sorted(new), pa.string())))
             if files.num_rows and replace(found, files=files).reached().any():
                 raise NotSupportedError(
-                    f"snapshot {self._after.snapshot_id} of table {self._after.name} has equality deletes, which do not "
-                    "say which rows they hit: compare the table at two versions instead"
+                    f"snapshot {self._after.snapshot_id} of table {self._after.name} has equality deletes, which do "
+                    "not say which rows they hit: compare the table at two versions instead"
                 )
 
     def _moved(self, before: Numbers, after: Numbers) -> tuple[dict[int, DeleteVector], dict[int, DeleteVector]]:
@@ -124,7 +124,7 @@ class _Step:
             numbers = group.files.column("file_id").to_pylist()
             counts = group.files.column("record_count").to_pylist()
             others = {
-                row: DeleteVector.everything(count) - wanted[number]
+                row: wanted[number].complement(count)
                 for row, (number, count) in enumerate(zip(numbers, counts, strict=True))
             }
             groups.append(replace(group, deletes=others))

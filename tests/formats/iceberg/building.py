@@ -306,7 +306,8 @@ class Table:
         self, is_deletes: bool, spec: PartitionSpec, entries: Sequence[tuple[int, File]], id: int, number: int
     ) -> tuple[dict[str, Any], int]:
         path = self.root / "metadata" / f"{next(_names)}-m.avro"
-        everything = Schema(*{f.field_id: f for schema in self.schemas for f in schema.fields}.values())
+        fields = {f.field_id: f for schema in self.schemas for f in schema.fields}
+        everything = Schema(*(f.model_copy(update={"name": f"f{id}"}) for id, f in fields.items()))
         partition = spec.partition_type(everything)
         file_type = data_file_with_partition(partition, self.version)
         schema = manifest_entry_schema_with_data_file(self.version, file_type)
