@@ -229,10 +229,6 @@ class CatalogView:
     def _schema_by_name(self) -> dict[str, SchemaInfo]:
         return {schema.name.casefold(): schema for schema in self.schemas.values()}
 
-    @cached_property
-    def _view_by_name(self) -> dict[tuple[int, str], ViewInfo]:
-        return {(view.schema_id, view.name.casefold()): view for view in self.views.values()}
-
     def schema(self, name: str) -> SchemaInfo | None:
         return self._schema_by_name.get(name.casefold())
 
@@ -259,7 +255,14 @@ class CatalogView:
 
     def view(self, schema: str, name: str) -> ViewInfo | None:
         found = self.schema(schema)
-        return None if found is None else self._view_by_name.get((found.id, name.casefold()))
+        if found is None:
+            return None
+        staged, key = self.changes.views, (found.id, name.casefold())
+        for view in staged.values():
+            if view is not None and (view.schema_id, view.name.casefold()) == key:
+                return view
+        committed = self.snapshot.find_view(found, name)
+        return None if committed is None or committed.id in staged else committed
 
     def macros_called(self, schema: SchemaInfo, name: str) -> Sequence[MacroInfo]:
         """The macros of that name, whatever its case: at most a scalar one and a table one."""

@@ -105,6 +105,10 @@ class Snapshot(ABC):
         """The table with this name. A format that reads metadata table by table reads that of this one only."""
         return self._tables_by_name.get((schema.id, name.casefold()))
 
+    def find_view(self, schema: SchemaInfo, name: str) -> ViewInfo | None:
+        """The view with this name, likewise."""
+        return self._views_by_name.get((schema.id, name.casefold()))
+
     def table_names(self, schema: SchemaInfo) -> Sequence[str]:
         """The names of a schema's tables, sorted; a format that reads metadata table by table reads none."""
         return sorted(table.name for table in self.tables().values() if table.schema_id == schema.id)
@@ -115,6 +119,10 @@ class Snapshot(ABC):
     @cached_property
     def _tables_by_name(self) -> Mapping[tuple[int, str], TableInfo]:
         return {(table.schema_id, table.name.casefold()): table for table in self.tables().values()}
+
+    @cached_property
+    def _views_by_name(self) -> Mapping[tuple[int, str], ViewInfo]:
+        return {(view.schema_id, view.name.casefold()): view for view in self.views().values()}
 
     def version(self, table: TableInfo) -> int:
         """The version that `table` has here: the snapshot's, unless tables have their own."""

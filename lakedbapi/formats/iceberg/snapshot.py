@@ -34,6 +34,8 @@ class IcebergSnapshot(Snapshot):
         self._versions: dict[int, TableVersion] = {}
         self._infos: dict[tuple[int, str], TableInfo | None] = {}
         self._names: dict[int, Mapping[str, str]] = {}
+        self._view_names: dict[int, Mapping[str, str]] = {}
+        self._views: dict[tuple[int, str], ViewInfo | None] = {}
         self._lock = threading.RLock()
 
     def schemas(self) -> Mapping[int, SchemaInfo]:
@@ -77,20 +79,37 @@ class IcebergSnapshot(Snapshot):
                     self._infos[key] = version.info(id, schema.id, real)
             return self._infos[key]
 
-    def views(self) -> Mapping[int, ViewInfo]:
-        return self._views
+    def table_names(self, schema: SchemaInfo) -> Sequence[str]:
+        return sorted(self._names_in(schema).values())
 
-    @cached_property
-    def _views(self) -> Mapping[int, ViewInfo]:
+    def views(self) -> Mapping[int, ViewInfo]:
         found: dict[int, ViewInfo] = {}
         for schema in self.schemas().values():
-            namespace = self._namespace(schema)
-            for name in self._catalog.source.views(namespace):
-                view = self._catalog.source.load_view(namespace, name)
+            for name in self._view_names_in(schema):
+                view = self.find_view(schema, name)
                 if view is not None:
-                    id = self._catalog.number((*namespace, name, "view"))
-                    found[id] = ViewInfo(id, schema.id, name, view.sql, view.dialect, comment=view.comment)
+                    found[view.id] = view
         return found
+
+    def find_view(self, schema: SchemaInfo, name: str) -> ViewInfo | None:
+        real = self._view_names_in(schema).get(name.casefold())
+        if real is None:
+            return None
+        key = schema.id, real
+        with self._lock:
+            if key not in self._views:
+                namespace = self._namespace(schema)
+                view = self._catalog.source.load_view(namespace, real)
+                id = self._catalog.number((*namespace, real, "view"))
+                self._views[key] = view and ViewInfo(id, schema.id, real, view.sql, view.dialect, comment=view.comment)
+            return self._views[key]
+
+    def _view_names_in(self, schema: SchemaInfo) -> Mapping[str, str]:
+        with self._lock:
+            if schema.id not in self._view_names:
+                names = self._catalog.source.views(self._namespace(schema))
+                self._view_names[schema.id] = {name.casefold(): name for name in names}
+            return self._view_names[schema.id]
 
     def version(self, table: TableInfo) -> int:
         return self.version_of(table).snapshot_id

@@ -20,6 +20,7 @@ from pyiceberg.table.metadata import TableMetadata, TableMetadataUtil
 from lakedbapi.errors import DataError, NotSupportedError, OperationalError
 from lakedbapi.formats.iceberg.failures import reported
 from lakedbapi.formats.iceberg.paths import Paths, moved
+from lakedbapi.formats.tree import MAIN, Tree
 from lakedbapi.storage.filesystem import Storage
 
 Namespace = tuple[str, ...]
@@ -171,11 +172,12 @@ class CatalogSource(Source):
         self.client.close()
 
 
+_METADATA_FOLDER = "metadata"
 _METADATA = re.compile(r"(?:v(\d+)|(\d+)-.+)(?:\.gz)?\.metadata\.json(?:\.gz)?")
 
 
 class DirectorySource(Source):
-    """Tables that lie in a directory: one of them, or `table` and `namespace/table` below it. Read only.
+    """Tables that lie in a directory, with no catalog. Read only.
 
     The newest metadata of a table is that with the highest number, as in the layout of Hadoop.
     """
@@ -185,61 +187,30 @@ class DirectorySource(Source):
         self.storage = storage
 
     def namespaces(self) -> Sequence[Namespace]:
-        return sorted({namespace for namespace, _ in self._found()})
+        return [(name,) for name in self._tree().schemas]
 
     def tables(self, namespace: Namespace) -> Sequence[str]:
-        return sorted(table for found, table in self._found() if found == namespace)
-
-    def _found(self) -> Mapping[tuple[Namespace, str], str]:
-        root = self.storage.root.rstrip("/")
-        if self._has_metadata(root):
-            return {(("main",), posixpath.basename(root)): root}
-        found: dict[tuple[Namespace, str], str] = {}
-        for child in self._directories(root):
-            if self._has_metadata(child):
-                found[("main",), posixpath.basename(child)] = child
-                continue
-            for grandchild in self._directories(child):
-                if self._has_metadata(grandchild):
-                    found[(posixpath.basename(child),), posixpath.basename(grandchild)] = grandchild
-        if not found:
-            raise OperationalError(f"{self.name}: no Iceberg table lies here or one or two levels below")
-        return found
+        return list(self._tree().tables(*namespace))
 
     def load(self, namespace: Namespace, table: str) -> LoadedTable | None:
-        directory = self._found().get((namespace, table))
+        directory = self._tree().tables(*namespace).get(table)
         if directory is None:
             return None
-        names = [posixpath.basename(path) for path in self._paths(f"{directory}/metadata")]
+        names = [entry.name for entry in self.storage.entries(f"{directory}{_METADATA_FOLDER}/")]
         numbered = [(int(found[1] or found[2]), name) for name in names if (found := _METADATA.fullmatch(name))]
         if not numbered:
-            raise OperationalError(f"{directory}: the table has no metadata file")
-        return load_file(self.storage, f"{directory}/metadata/{max(numbered)[1]}")
+            raise OperationalError(f"{directory}: it has no metadata file, so it is no Iceberg table")
+        return load_file(self.storage, f"{directory}{_METADATA_FOLDER}/{max(numbered)[1]}")
 
     def roots(self) -> Sequence[str]:
         return [self.storage.root]
 
-    def _has_metadata(self, directory: str) -> bool:
-        return any(_METADATA.fullmatch(posixpath.basename(path)) for path in self._paths(f"{directory}/metadata"))
-
-    def _directories(self, path: str) -> list[str]:
-        return [child for child, is_directory in self._listed(path) if is_directory]
-
-    def _paths(self, path: str) -> list[str]:
-        return [child for child, is_directory in self._listed(path) if not is_directory]
-
-    def _listed(self, path: str) -> list[tuple[str, bool]]:
-        try:
-            entries = self.storage.filesystem.ls(path, detail=True)
-        except (FileNotFoundError, NotADirectoryError):
-            return []
-        except Exception as error:
-            raise OperationalError(f"{path}: listing it failed: {error}") from error
-        return [(f"{path}/{posixpath.basename(e['name'].rstrip('/'))}", e["type"] == "directory") for e in entries]
+    def _tree(self) -> Tree:
+        return Tree(self.storage, _METADATA_FOLDER)
 
 
 class FileSource(Source):
-    """One table at one metadata file, as `main.<directory>`. Read only."""
+    """One table at one metadata file, called like its directory. Read only."""
 
     def __init__(self, storage: Storage, path: str) -> None:
         self.name = path
@@ -255,10 +226,10 @@ class FileSource(Source):
         return posixpath.basename(posixpath.dirname(posixpath.dirname(self._path))) or "table"
 
     def namespaces(self) -> Sequence[Namespace]:
-        return [("main",)]
+        return [(MAIN,)]
 
     def tables(self, namespace: Namespace) -> Sequence[str]:
-        return [self._table] if namespace == ("main",) else []
+        return [self._table] if namespace == (MAIN,) else []
 
     def load(self, namespace: Namespace, table: str) -> LoadedTable | None:
         return self._loaded
