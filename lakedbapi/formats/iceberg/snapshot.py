@@ -13,7 +13,7 @@ import pyarrow as pa
 from lakedbapi.errors import Error
 from lakedbapi.formats.base import Snapshot
 from lakedbapi.formats.iceberg.inspect import METADATA_TABLES
-from lakedbapi.formats.iceberg.sources import Namespace
+from lakedbapi.formats.iceberg.sources import LoadedView, Namespace
 from lakedbapi.formats.iceberg.table import TableVersion
 from lakedbapi.model.catalog import AsOf, SchemaInfo, TableInfo, ViewInfo
 from lakedbapi.model.scan import ColumnBounds, FileGroup, PartitionColumn, RowGroup
@@ -99,10 +99,13 @@ class IcebergSnapshot(Snapshot):
         with self._lock:
             if key not in self._views:
                 namespace = self._namespace(schema)
-                view = self._catalog.source.load_view(namespace, real)
-                id = self._catalog.number((*namespace, real, "view"))
-                self._views[key] = view and ViewInfo(id, schema.id, real, view.sql, view.dialect, comment=view.comment)
+                loaded = self._catalog.source.load_view(namespace, real)
+                self._views[key] = None if loaded is None else self._view(namespace, real, schema, loaded)
             return self._views[key]
+
+    def _view(self, namespace: Namespace, name: str, schema: SchemaInfo, loaded: LoadedView) -> ViewInfo:
+        id = self._catalog.number((*namespace, name, "view"))
+        return ViewInfo(id, schema.id, name, loaded.sql, loaded.dialect, comment=loaded.comment)
 
     def _view_names_in(self, schema: SchemaInfo) -> Mapping[str, str]:
         with self._lock:
