@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 TEXT_MAP = pa.map_(pa.string(), pa.string())
@@ -112,3 +113,9 @@ def _offsets(array: pa.MapArray) -> pa.Array:
     """Offsets of a map array, NULL where a map is NULL."""
     null = pa.concat_arrays([array.is_null(), pa.array([False])])
     return pa.array(array.offsets.to_numpy(), pa.int32(), mask=null.to_numpy(zero_copy_only=False))
+
+
+def map_offsets(lengths: Any, null: Any) -> pa.Array:
+    """Offsets for a map array whose maps have these lengths, NULL where `null` (arrays)."""
+    offsets = np.concatenate([np.zeros(1, np.int32), np.cumsum(lengths, dtype=np.int32)])
+    return pa.array(offsets, pa.int32(), mask=np.append(null, False))

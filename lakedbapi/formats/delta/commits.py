@@ -4,14 +4,20 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pyarrow as pa
 
 from lakedbapi.errors import DataError
 from lakedbapi.formats.delta.actions import DomainMetadata, Metadata, Protocol, Txn
+from lakedbapi.formats.delta.bulk import read_lines
 from lakedbapi.formats.delta.columns import ADDS, CDC, REMOVES, from_json
+
+Commit = tuple[int, str, bytes]
+"""Version, path (for errors) and content of a commit."""
+_BULK = 1 << 20
+"""Bytes from which on reading file actions at once pays."""
 
 
 @dataclass(frozen=True)
@@ -31,8 +37,39 @@ class Actions:
     """Of a v2 checkpoint: the paths of the files that have its file actions."""
 
 
-def parse_commits(commits: Sequence[tuple[int, str, bytes]]) -> Actions:
-    """The actions of commits (version, path for errors, content), oldest first. Unknown actions are ignored."""
+def parse_commits(commits: Sequence[Commit]) -> Actions:
+    """The actions of `commits`, oldest first. Unknown actions are ignored."""
+    if sum(len(content) for _, _, content in commits) >= _BULK:
+        actions = _parse_bulk(commits)
+        if actions is not None:
+            return actions
+    return _parse(commits)
+
+
+def _parse_bulk(commits: Sequence[Commit]) -> Actions | None:
+    """Reads adds and removes all at once; None when some are unusual."""
+    lines: dict[str, list[bytes]] = {"add": [], "remove": []}
+    versions: dict[str, list[int]] = {"add": [], "remove": []}
+    others: list[Commit] = []
+    for version, path, content in commits:
+        rest = []
+        for line in content.splitlines():
+            kind = "add" if line.startswith(b'{"add":') else "remove" if line.startswith(b'{"remove":') else None
+            if kind is None:
+                rest.append(line)
+            else:
+                lines[kind].append(line)
+                versions[kind].append(version)
+        others.append((version, path, b"\n".join(rest)))
+    adds = read_lines("add", lines["add"], versions["add"], ADDS)
+    removes = read_lines("remove", lines["remove"], versions["remove"], REMOVES)
+    if adds is None or removes is None:
+        return None
+    few = _parse(others)
+    return replace(few, adds=pa.concat_tables([few.adds, adds]), removes=pa.concat_tables([few.removes, removes]))
+
+
+def _parse(commits: Sequence[Commit]) -> Actions:
     files: dict[str, tuple[list[dict[str, Any]], list[int]]] = {kind: ([], []) for kind in ("add", "remove", "cdc")}
     found: dict[str, Any] = {}
     txns: dict[str, Txn] = {}

@@ -13,7 +13,6 @@ import pyarrow.compute as pc
 
 from lakedbapi.formats.delta import stats, texts
 from lakedbapi.formats.delta.deletion_vectors import file_path
-from lakedbapi.formats.delta.paths import full_paths
 from lakedbapi.formats.delta.schema import physical_names
 from lakedbapi.formats.delta.state import TableState
 from lakedbapi.formats.delta.vector_cache import VectorCache
@@ -49,7 +48,7 @@ class TableContents:
         return pa.table(
             {
                 "file_id": pa.array(np.arange(count, dtype=np.int64)),
-                "path": self._paths,
+                "path": self.state.paths,
                 "record_count": self._record_counts,
                 "file_size_bytes": live["size"],
                 "row_id_start": pa.array(np.arange(count, dtype=np.int64) << _POSITION_BITS),
@@ -60,17 +59,13 @@ class TableContents:
         )
 
     @cached_property
-    def _paths(self) -> pa.Array:
-        return full_paths(self.state.root, self.state.files["path"])
-
-    @cached_property
     def _record_counts(self) -> pa.Array:
         """From the statistics, else from the files themselves."""
         counts = stats.record_counts(self.state.files["stats"])
         unknown = np.flatnonzero(counts.is_null().to_numpy(zero_copy_only=False))
         if not len(unknown):
             return counts
-        paths = self._paths.take(pa.array(unknown)).to_pylist()
+        paths = self.state.paths.take(pa.array(unknown)).to_pylist()
         with ThreadPoolExecutor(_READERS) as pool:
             found = list(pool.map(lambda path: row_count(self._storage, path), paths))
         values = pc.fill_null(counts, 0).to_numpy().copy()
@@ -162,7 +157,7 @@ class TableContents:
         descriptors = live["deletion_vector"].take(pa.array(chosen)).to_pylist()
         return pa.table(
             {
-                "data_file": self._paths.take(pa.array(chosen)),
+                "data_file": self.state.paths.take(pa.array(chosen)),
                 "path": pa.array([file_path(self.state.root, found) for found in descriptors], pa.string()),
                 "format": pa.array(["deletion vector"] * len(chosen), pa.string()),
                 "delete_count": pa.array([found["cardinality"] for found in descriptors], pa.int64()),

@@ -26,7 +26,7 @@ def full_paths(root: str, paths: pa.Array | pa.ChunkedArray) -> pa.Array:
     """
     array = paths.combine_chunks() if isinstance(paths, pa.ChunkedArray) else paths
     decoded = _decoded(array)
-    absolute = pc.match_substring_regex(decoded, "^(/|[A-Za-z][A-Za-z0-9+.-]*:)")
+    absolute = pc.match_substring_regex(array, "^(/|[A-Za-z][A-Za-z0-9+.-]*:)")
     if not pc.any(absolute).as_py():
         _check_inside(decoded)
         return pc.binary_join_element_wise(root, decoded, "")
@@ -39,7 +39,7 @@ def _decoded(paths: pa.Array) -> pa.Array:
     if not pc.any(pc.match_substring(paths, "%")).as_py():
         return paths
     data = pc.cast(paths, pa.binary())
-    escapes = {bytes(found) for found in _ESCAPE.findall(b"\n".join(value for value in data.to_pylist() if value))}
+    escapes = set(_ESCAPE.findall(memoryview(data.buffers()[2])))
     # Only an escaped percent sign can make a new one, so that it comes last.
     for escape in sorted(escapes, key=lambda escape: escape == b"%25"):
         data = pc.replace_substring(data, escape, bytes([int(escape[1:], 16)]))

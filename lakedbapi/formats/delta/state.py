@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -16,6 +16,9 @@ from lakedbapi.formats.delta.actions import DomainMetadata, Metadata, Protocol, 
 from lakedbapi.formats.delta.columns import FILES, REMOVES
 from lakedbapi.formats.delta.commits import Actions
 from lakedbapi.formats.delta.paths import full_paths
+
+_PIECES = 64
+"""Pieces of memory that the file list may consist of."""
 
 
 @dataclass(frozen=True)
@@ -36,15 +39,23 @@ class TableState:
     """Without those that were removed."""
     files: pa.Table = field(default_factory=FILES.empty_table, repr=False, compare=False)
     tombstones: pa.Table = field(default_factory=REMOVES.empty_table, repr=False, compare=False)
+    _paths: pa.ChunkedArray | None = field(default=None, init=False, repr=False, compare=False)
+
+    @property
+    def paths(self) -> pa.ChunkedArray:
+        """The full path of each file."""
+        if self._paths is None:
+            object.__setattr__(self, "_paths", pa.chunked_array([full_paths(self.root, self.files["path"])]))
+        return self._paths
 
     def __hash__(self) -> int:
         return hash((self.root, self.metadata.id, self.version))
 
     def after(self, actions: Actions, version: int, timestamp: datetime) -> TableState:
         """The state after the actions of the commits up to `version`."""
-        files, tombstones = _replayed(self.root, self.files, self.tombstones, actions)
+        files, paths, tombstones = _replayed(self, actions)
         domains = {**self.domains, **actions.domains}
-        return replace(
+        state = replace(
             self,
             version=version,
             timestamp=timestamp,
@@ -55,6 +66,8 @@ class TableState:
             files=files,
             tombstones=tombstones,
         )
+        object.__setattr__(state, "_paths", paths)
+        return state
 
 
 def first_state(root: str, actions: Actions, version: int, timestamp: datetime) -> TableState:
@@ -80,31 +93,47 @@ def _empty(root: str, actions: Actions, version: int, timestamp: datetime) -> Ta
     return TableState(root, version, timestamp, actions.protocol, actions.metadata)
 
 
-def _replayed(root: str, files: pa.Table, tombstones: pa.Table, actions: Actions) -> tuple[pa.Table, pa.Table]:
-    """Live files and tombstones after `actions`: for each (file, deletion vector) its last action counts.
+def _replayed(state: TableState, actions: Actions) -> tuple[pa.Table, pa.ChunkedArray, pa.Table]:
+    """Live files, their full paths, and tombstones after `actions`: for each (file, deletion vector) the last one
+    counts.
 
     In one commit an `add` counts more than a `remove` of the same, which no writer may put there together.
     """
-    if not (actions.adds.num_rows or actions.removes.num_rows):
-        return files, tombstones
-    adds = pa.concat_tables([files, actions.adds.select(FILES.names)])
-    removes = pa.concat_tables([tombstones, actions.removes])
-    keys = pa.concat_arrays([file_keys(root, removes), file_keys(root, adds)])
+    adds, removes = actions.adds.select(FILES.names), actions.removes
+    if not (adds.num_rows or removes.num_rows):
+        return state.files, state.paths, state.tombstones
+    paths = full_paths(state.root, adds["path"])
+    keys = pa.concat_arrays([file_keys(state.root, removes), _keys(paths, adds["deletion_vector"])])
     versions = np.concatenate([_versions(removes), _versions(adds)])
     is_add = np.arange(len(keys)) >= removes.num_rows
-    # What was live or removed before comes first; then by version, in it removes first. Else the order stays.
-    before = np.concatenate(
-        [np.arange(removes.num_rows) < tombstones.num_rows, np.arange(adds.num_rows) < files.num_rows]
-    )
-    order = np.lexsort((np.arange(len(keys)), is_add, versions, ~before))
+    order = np.lexsort((np.arange(len(keys)), is_add, versions))
     codes = keys.dictionary_encode().indices.to_numpy()
     last = np.full(int(codes.max()) + 1, -1, np.int64)
     last[codes[order]] = order
     kept = np.zeros(len(keys), np.bool_)
     kept[last] = True
-    live = adds.filter(pa.array(kept[removes.num_rows :]))
-    gone = removes.filter(pa.array(kept[: removes.num_rows]))
-    return live.combine_chunks(), gone.combine_chunks()
+    live, gone = pa.array(kept[removes.num_rows :]), pa.array(kept[: removes.num_rows])
+    untouched = pc.invert(pc.is_in(_keys(state.paths, state.files["deletion_vector"]), value_set=keys))
+    expired = pc.invert(pc.is_in(file_keys(state.root, state.tombstones), value_set=keys))
+    return (
+        _joined(_kept(state.files, untouched), adds.filter(live)),
+        pa.chunked_array([*_kept(state.paths, untouched).chunks, paths.filter(live)], pa.string()),
+        _joined(_kept(state.tombstones, expired), removes.filter(gone)),
+    )
+
+
+_Rows = TypeVar("_Rows", pa.Table, pa.ChunkedArray)
+
+
+def _kept(rows: _Rows, mask: pa.Array | pa.ChunkedArray) -> _Rows:
+    """Most commits only add, and then nothing need be copied."""
+    return rows if pc.all(mask).as_py() else rows.filter(mask)
+
+
+def _joined(old: pa.Table, new: pa.Table) -> pa.Table:
+    """Both, in few enough pieces."""
+    joined = pa.concat_tables([old, new])
+    return joined if joined.column(0).num_chunks <= _PIECES else joined.combine_chunks()
 
 
 def _versions(table: pa.Table) -> Any:
@@ -117,8 +146,11 @@ def file_keys(root: str, files: pa.Table) -> pa.Array:
 
     Writers spell paths differently (`file:/x`, `/x`; escaped or not), so that the texts of the log do not do.
     """
-    paths = full_paths(root, files["path"])
-    vectors = files["deletion_vector"]
+    return _keys(full_paths(root, files["path"]), files["deletion_vector"])
+
+
+def _keys(paths: pa.Array | pa.ChunkedArray, vectors: pa.ChunkedArray) -> pa.Array:
+    paths = paths.combine_chunks() if isinstance(paths, pa.ChunkedArray) else paths
     if vectors.null_count == len(vectors):
         return paths
     vector = vectors.combine_chunks()

@@ -51,9 +51,10 @@ class DeltaTable:
             return known[1]
         listing = self._listing()
         state = self._state(listing, listing.latest)
-        entry = listing.commits.get(state.version)
+        # Stores may tell times in a list more exactly than of one file, by which it is compared.
+        known_as = self.storage.entry(commit_path(self.root, state.version))
         with self._lock:
-            self._latest = None if entry is None else (entry, state)
+            self._latest = None if known_as is None else (known_as, state)
         return state
 
     def at_version(self, version: int) -> TableState:

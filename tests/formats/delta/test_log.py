@@ -139,11 +139,11 @@ def test_a_path_can_be_spelled_in_several_ways(connect: Connect, table: Table, s
 
 
 def test_paths_are_decoded_once(connect: Connect, table: Table) -> None:
-    names = ["p=x%3Dy/a.parquet", "p=%/b.parquet", "é#?+&.parquet", "p=%2520/c.parquet"]
+    names = ["p=x%3Dy/a.parquet", "p=%/b.parquet", "é#?+&.parquet", "p=%2520/c.parquet", "a:b.parquet"]
     adds = [table.file(name, [number]) for number, name in enumerate(names)]
     adds[2]["add"]["path"] = "%c3%a9%23%3F+&.parquet"  # lower-case hex digits, a literal plus
     table.commit(*adds)
-    assert ids(connect, table) == [0, 1, 2, 3]
+    assert ids(connect, table) == [0, 1, 2, 3, 4]
 
 
 @pytest.mark.parametrize("path", ["../other.parquet", "a/../../other.parquet", "%2E%2E/other.parquet"])
