@@ -62,6 +62,8 @@ class Capabilities:
     """Files of other programs, without field ids, can be data files of a table."""
     maintenance: bool = False
     """Tables can be compacted, snapshots expired, files cleaned up: `Catalog.maintenance`."""
+    hidden_columns: frozenset[str] = frozenset()
+    """Casefolded names that columns in `TableInfo.hidden` can have."""
     way_out: str = "use a catalog of another format, such as ducklake"
     """What the error of a refused statement advises."""
 

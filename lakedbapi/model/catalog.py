@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from lakedbapi.model.types import Schema, Type
+from lakedbapi.model.types import Field, Schema, Type
 
 _provisional = itertools.count(-1, -1)
 
@@ -90,6 +90,8 @@ class TableInfo:
     constraints: tuple[Constraint, ...] = ()
     properties: Mapping[str, str] = field(default_factory=dict)
     comment: str | None = None
+    hidden: tuple[Field, ...] = ()
+    """Columns that can be named in a query, and are not shown by `*`."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,8 @@
 """Columns that a table has without showing them: `rowid`, `snapshot_id`, `filename`, `file_row_number`.
 
-They can be named in a query, but `*` does not include them. As the engine knows only columns that are shown, a query
-that names one is written anew, with `* EXCLUDE (…)` in place of `*`.
+Tables of some formats have more of them (`TableInfo.hidden`). They can be named in a query, but `*` does not include
+them. As the engine knows only columns that are shown, a query that names one is written anew, with `* EXCLUDE (…)` in
+place of `*`.
 """
 
 from __future__ import annotations
@@ -42,22 +43,36 @@ class Hidden(NamedTuple):
     columns: Mapping[str, frozenset[str]]
 
 
-ColumnsOf = Callable[[str], frozenset[str] | None]
-"""The casefolded column names of the table with a casefolded name; None = no table."""
+class Columns(NamedTuple):
+    """The casefolded names of a table's columns."""
+
+    shown: frozenset[str]
+    hidden: frozenset[str]
 
 
-def reveal(text: str, tree: exp.Expression | None, identifiers: frozenset[str], columns_of: ColumnsOf) -> Hidden:
+ColumnsOf = Callable[[str], Columns | None]
+"""The columns of the table with a casefolded name; None = no table."""
+
+
+def reveal(
+    text: str,
+    tree: exp.Expression | None,
+    identifiers: frozenset[str],
+    columns_of: ColumnsOf,
+    hidden_names: Collection[str] = HIDDEN_COLUMNS,
+) -> Hidden:
     """The hidden columns that a query uses.
 
     A hidden column counts as used where a SELECT names it, and a table of its FROM, but none of the columns there has
-    this name. Queries that only the engine can parse have no hidden columns.
+    this name. Queries that only the engine can parse have no hidden columns. `hidden_names` are those that tables may
+    have.
     """
-    if tree is None or identifiers.isdisjoint(HIDDEN_COLUMNS):
+    if tree is None or identifiers.isdisjoint(hidden_names):
         return Hidden(text, {})
     used: dict[str, set[str]] = {}
     for column in tree.find_all(exp.Column):
         name = column.name.casefold()
-        if name in HIDDEN_COLUMNS:
+        if name in hidden_names:
             for table in _owners(column, columns_of):
                 used.setdefault(table, set()).add(name)
     if not used:
@@ -73,11 +88,11 @@ def _owners(column: Any, columns_of: ColumnsOf) -> list[str]:
         tables = _sources(select) if isinstance(select, exp.Select) else {}
         if qualifier:
             tables = {alias: table for alias, table in tables.items() if alias == qualifier}
-        shown = {table: columns for table in tables.values() if (columns := columns_of(table)) is not None}
-        if any(name in columns for columns in shown.values()):
+        found = {table: columns for table in tables.values() if (columns := columns_of(table)) is not None}
+        if any(name in columns.shown for columns in found.values()):
             return []
-        if shown:
-            return list(shown)
+        if found:
+            return [table for table, columns in found.items() if name in columns.hidden]
         select = select.parent_select
     return []
 

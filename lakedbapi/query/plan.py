@@ -12,14 +12,18 @@ from lakedbapi.query.exhaustive import aggregated
 from lakedbapi.query.filters import filters, preserved_tables, table_name
 from lakedbapi.query.hidden import reveal
 from lakedbapi.query.names import resolve_relation
-from lakedbapi.query.relations import columns_of, relations
+from lakedbapi.query.relations import columns_of, hidden_names, relations
 from lakedbapi.sql.statements import Name, Select
 
 
 def plan(context: Context, select: Select) -> Query:
     """The engine query of a SELECT: its text, everything that it names, the parameters."""
     hidden = reveal(
-        select.text, select.tree, select.identifiers, lambda name: columns_of(context, select.specials, name)
+        select.text,
+        select.tree,
+        select.identifiers,
+        lambda name: columns_of(context, select.specials, name),
+        hidden_names(context),
     )
     found = relations(
         context,

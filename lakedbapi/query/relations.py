@@ -23,10 +23,11 @@ from lakedbapi.model.catalog import (
 )
 from lakedbapi.model.scan import Scan
 from lakedbapi.model.sql_types import quote_identifier, quote_literal, sql_type
+from lakedbapi.model.types import Schema
 from lakedbapi.query.exhaustive import fixed_width
 from lakedbapi.query.filters import Filter
 from lakedbapi.query.functions import lake_function, reveals
-from lakedbapi.query.hidden import HIDDEN_COLUMNS, check_known
+from lakedbapi.query.hidden import HIDDEN_COLUMNS, Columns, check_known
 from lakedbapi.query.information_schema import information_schema
 from lakedbapi.query.names import DEFAULT_SCHEMA, ResolvedTable, find_relation, resolve_relation
 from lakedbapi.query.prune import prune
@@ -57,14 +58,22 @@ def relations(
     return collector.found
 
 
-def columns_of(context: Context, specials: Sequence[Special], name: str) -> frozenset[str] | None:
-    """The casefolded columns of the tables that a text can call `name` (casefolded, the last part); None = no table."""
+def columns_of(context: Context, specials: Sequence[Special], name: str) -> Columns | None:
+    """The columns of the tables that a text can call `name` (casefolded, the last part); None = no table."""
     if any(s.name == name and isinstance(s.relation, Function) and reveals(s.relation) for s in specials):
-        return frozenset()
-    found: set[str] | None = None
-    for table in _tables_called(context, specials, name):
-        found = (found or set()) | {column.casefold() for column in table.schema.names}
-    return None if found is None else frozenset(found)
+        return Columns(frozenset(), frozenset(HIDDEN_COLUMNS))
+    tables = list(_tables_called(context, specials, name))
+    if not tables:
+        return None
+    shown = (column.casefold() for table in tables for column in table.schema.names)
+    hidden = (column.name.casefold() for table in tables for column in table.hidden)
+    return Columns(frozenset(shown), frozenset(HIDDEN_COLUMNS).union(hidden))
+
+
+def hidden_names(context: Context) -> frozenset[str]:
+    """The casefolded names of columns that some table may hide."""
+    catalogs = context.transaction.catalogs.values()
+    return frozenset(HIDDEN_COLUMNS).union(*(catalog.capabilities.hidden_columns for catalog in catalogs))
 
 
 def _tables_called(context: Context, specials: Sequence[Special], name: str) -> Iterator[TableInfo]:
@@ -189,13 +198,21 @@ class _Collector:
         else:
             keep = prune(self.context, contents, condition.predicate, condition.alias).keep
         used = frozenset() if self.expanding else self.hidden.get(key, frozenset())
-        extra = {HIDDEN_COLUMNS[column]: column for column in sorted(used) if table.schema.get(column) is None}
+        extra = {
+            HIDDEN_COLUMNS[column]: column
+            for column in sorted(used & HIDDEN_COLUMNS.keys())
+            if table.schema.get(column) is None
+        }
         check_known(view.catalog, table, extra.values())
         if isinstance(known := self.found.get(name), ScanRelation):
             extra = {**known.extra, **extra}
+            used |= {column.casefold() for column in known.scan.schema.names}
         columns = None if name in self.inside else self.aggregated.get(key)
         exhaustive = columns is not None and fixed_width(table.schema, columns)
-        self.found[name] = ScanRelation(contents.scan(keep)[0], extra, exhaustive)
+        scan = contents.scan(keep)[0]
+        if revealed := tuple(column for column in table.hidden if column.name.casefold() in used):
+            scan = replace(scan, schema=Schema((*scan.schema.fields, *revealed)))
+        self.found[name] = ScanRelation(scan, extra, exhaustive)
 
     def _add_view(self, name: RelationName, info: ViewInfo, place: _Place) -> None:
         if name in self.expanding and _reads(next(reversed(self.expanding.values())), info.name):

@@ -10,6 +10,7 @@ from typing import Any
 from lakedbapi.errors import NotSupportedError, ProgrammingError
 from lakedbapi.formats.base import Capabilities, Catalog, ChangeScan, CommitResult, Snapshot
 from lakedbapi.formats.hudi.commits import Commit
+from lakedbapi.formats.hudi.schema import META_COLUMNS
 from lakedbapi.formats.hudi.snapshot import HudiSnapshot
 from lakedbapi.formats.hudi.table import HudiTable
 from lakedbapi.formats.hudi.timeline import version_of
@@ -23,7 +24,7 @@ WAY_OUT = (
     "write it with Spark or Flink, or copy it with CREATE TABLE … AS SELECT into a catalog of format ducklake, delta "
     "or iceberg and change it there"
 )
-CAPABILITIES = Capabilities(table_versions=True, way_out=WAY_OUT)
+CAPABILITIES = Capabilities(table_versions=True, hidden_columns=frozenset(META_COLUMNS), way_out=WAY_OUT)
 
 
 class HudiCatalog(Catalog):

@@ -42,8 +42,8 @@ _LOGICAL = {
 }
 
 
-def table_schema(avro: str, source: str, *, meta_columns: bool) -> Schema:
-    """The columns of an Avro record schema; with `meta_columns` those that Hudi adds come first.
+def table_schema(avro: str, source: str) -> Schema:
+    """The columns of an Avro record schema, without those that Hudi adds.
 
     `source` is where the text comes from, for the DataError that it is none.
     """
@@ -53,10 +53,13 @@ def table_schema(avro: str, source: str, *, meta_columns: bool) -> Schema:
         fields = tuple(_Reader(source).fields(columns))
     except (ValueError, TypeError, KeyError) as error:
         raise DataError(f"{source}: its table schema is no Avro record: {error!r}") from error
-    if meta_columns:
-        first = max((field.id for field in _all(fields)), default=0) + 1
-        fields = (*(Field(name, Scalar("varchar"), first + i) for i, name in enumerate(META_COLUMNS)), *fields)
     return Schema(fields)
+
+
+def meta_fields(schema: Schema) -> tuple[Field, ...]:
+    """The columns that Hudi adds to those of `schema`."""
+    first = max((field.id for field in _all(schema.fields)), default=0) + 1
+    return tuple(Field(name, Scalar("varchar"), first + number) for number, name in enumerate(META_COLUMNS))
 
 
 class _Reader:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from datetime import datetime, timezone
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
@@ -16,6 +17,7 @@ from lakedbapi.errors import Error
 from lakedbapi.formats.base import Snapshot
 from lakedbapi.formats.hudi.partitions import partition_columns
 from lakedbapi.formats.hudi.properties import Properties
+from lakedbapi.formats.hudi.schema import meta_fields
 from lakedbapi.formats.hudi.slices import FILES, LOG_FILES, Slices
 from lakedbapi.formats.hudi.table import HudiTable
 from lakedbapi.formats.hudi.timeline import Instant, version_of
@@ -122,9 +124,10 @@ class HudiSnapshot(Snapshot):
         wanted = files.filter(files.column("is_merged")).column("file_id").to_pylist()
         if slices is None:
             return []
+        columns = Schema((*table.schema.fields, *table.hidden))
         new = [number for number in wanted if (table.id, number) not in self._merged]
         with ThreadPoolExecutor() as pool:
-            for number, rows in zip(new, pool.map(lambda number: slices.read(number, table.schema), new), strict=True):
+            for number, rows in zip(new, pool.map(lambda number: slices.read(number, columns), new), strict=True):
                 path = slices.files.column("path")[number].as_py()
                 self._merged[table.id, number] = RowGroup(f"slice:{number}", rows, path=path)
         return [self._merged[table.id, number] for number in wanted]
@@ -149,8 +152,10 @@ class HudiSnapshot(Snapshot):
             if found is None:
                 table = self._catalog.table(root)
                 at = table.at(self._point)
-                columns = table.schema(at, meta_columns=self._catalog.meta_columns)
-                found = self._pinned[id] = Pinned(table, at, _info(id, schema, name, table.properties, columns))
+                info = _info(id, schema, name, table.properties, table.schema(at))
+                if self._catalog.meta_columns:
+                    info = replace(info, schema=Schema((*info.hidden, *info.schema.fields)), hidden=())
+                found = self._pinned[id] = Pinned(table, at, info)
             return found
 
 
@@ -169,6 +174,7 @@ def _info(id: int, schema: SchemaInfo, name: str, properties: Properties, column
         partitioning=partitioning,
         constraints=_keys(properties, columns),
         properties=properties.values,
+        hidden=meta_fields(columns) if properties.has_meta_columns else (),
     )
 
 

@@ -108,10 +108,9 @@ class HudiTable:
     def time(self, instant: Instant) -> datetime:
         return time_of(instant.begun, is_local=self.properties.is_local_time)
 
-    def schema(self, at: Instant | None, *, meta_columns: bool) -> Schema:
-        """The columns after the commit `at`."""
-        text = self._avro(at)
-        return table_schema(text, self.root, meta_columns=meta_columns and self.properties.has_meta_columns)
+    def schema(self, at: Instant | None) -> Schema:
+        """The columns after the commit `at`, without those that Hudi adds."""
+        return table_schema(self._avro(at), self.root)
 
     def _avro(self, at: Instant | None) -> str:
         instants = [] if at is None else [i for i in self.timeline.commits if i.order <= at.order]

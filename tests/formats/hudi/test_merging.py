@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -154,6 +155,26 @@ def test_meta_columns_are_shown_on_request(golden: Callable[[str], Path], connec
     assert [row[0] for row in shown.execute("DESCRIBE t").fetchall()][5:] == names
     rows = shown.execute("SELECT _hoodie_record_key, _hoodie_commit_time FROM t ORDER BY 1").fetchall()
     assert rows == [("1", SECOND), ("2", FIRST), ("3", FIRST), ("4", SECOND)]
+
+
+def test_meta_columns_can_be_named(
+    golden: Callable[[str], Path], golden_tables: Callable[[str], Path], connect: Connect
+) -> None:
+    table = golden(g.MOR)
+    shutil.copytree(golden_tables(g.TRIPS_DELETED), table.parent / "trips")
+    connection = connect(table.parent)
+    rows = connection.execute("SELECT t._HOODIE_COMMIT_TIME, id FROM t ORDER BY id").fetchall()
+    assert rows == [(SECOND, 1), (FIRST, 2), (FIRST, 3), (SECOND, 4)]
+    found = connection.execute(f"SELECT count(*) FROM t WHERE _hoodie_commit_time > '{FIRST}'").fetchone()
+    assert found == (2,)
+    plain = connection.execute("SELECT * FROM t").description or ()
+    both = connection.execute("SELECT *, _hoodie_record_key AS key, filename AS file FROM t").description or ()
+    assert [column[0] for column in both] == [*(column[0] for column in plain), "key", "file"]
+    assert connection.execute("SELECT _hoodie_partition_path FROM trips LIMIT 1").fetchone() is not None
+    g.set_properties(table, hoodie__populate__meta__fields="false")
+    connection.rollback()
+    with pytest.raises(lakedbapi.ProgrammingError, match="_hoodie_record_key"):
+        connection.execute("SELECT _hoodie_record_key FROM t")
 
 
 def test_tables_without_meta_columns_show_none(golden: Callable[[str], Path], connect: Connect) -> None:
