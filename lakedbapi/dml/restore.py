@@ -20,6 +20,7 @@ from lakedbapi.ddl.staging import stage_table
 from lakedbapi.dml.arrow_rows import typed
 from lakedbapi.dml.delete import count_rows
 from lakedbapi.dml.new_rows import CHUNK_ROWS, NewRows
+from lakedbapi.dml.strategy import settle
 from lakedbapi.dml.target import Target
 from lakedbapi.dml.writing import write_rows
 from lakedbapi.errors import NotSupportedError, ProgrammingError
@@ -101,9 +102,11 @@ def _as_before(now: TableInfo, committed: TableInfo, earlier: TableInfo) -> Tabl
 
 def _with_rows(target: Target, difference: _Difference) -> RowChanges:
     """The changes of a restore to `target`, the table as it was."""
-    changes = difference.removal
-    if not difference.restored:
-        return changes
+    new_rows = NewRows(target)
+    changes = settle(target, difference.removal, new_rows)
+    count = difference.restored
+    if not count:
+        return new_rows.onto(changes)
     with_ids = target.capabilities.row_ids
     columns = [target.column(field.name) for field in target.fields]
     if with_ids:
@@ -111,15 +114,16 @@ def _with_rows(target: Target, difference: _Difference) -> RowChanges:
     query = target.query(
         f"SELECT {', '.join(columns)} FROM {target.from_item}", target.scan_relation(difference.returning)
     )
-    context, task, count = target.context, f"restore {target.table.name}", difference.restored
     if count > CHUNK_ROWS:
+        context, task = target.context, f"restore {target.table.name}"
         context.report(Progress(task, 0, count, "rows"))
         written = write_rows(context.engine, context.transaction, target.view, target.table, query, row_ids=with_ids)
         context.report(Progress(task, count, count, "rows"))
-        return replace(changes, files=tuple(map(StagedFile, written)))
-    rows, new_rows = target.fetch(query), NewRows(target)
-    data = typed(rows.select(range(len(target.fields))), target.table.schema)
-    new_rows.add(data, rows.column(len(target.fields)) if with_ids else None)
+        changes = replace(changes, files=tuple(map(StagedFile, written)))
+    else:
+        rows = target.fetch(query)
+        data = typed(rows.select(range(len(target.fields))), target.table.schema)
+        new_rows.add(data, rows.column(len(target.fields)) if with_ids else None)
     return new_rows.onto(changes)
 
 

@@ -12,7 +12,14 @@ from lakedbapi.formats.delta.definition import mapping_mode
 from lakedbapi.model.catalog import TableInfo
 from lakedbapi.model.changes import MergeClause, Operation
 
-_ROWS = {"insert": "WRITE", "delete": "DELETE", "update": "UPDATE", "merge": "MERGE", "truncate": "TRUNCATE"}
+_ROWS = {
+    "insert": "WRITE",
+    "delete": "DELETE",
+    "update": "UPDATE",
+    "merge": "MERGE",
+    "truncate": "TRUNCATE",
+    "restore": "RESTORE",
+}
 _PARAMETER = {
     "matched": "matchedPredicates",
     "not matched": "notMatchedPredicates",
@@ -77,6 +84,8 @@ def _row_operation(table: TableInfo | None, operations: Sequence[Operation]) -> 
         return Named("WRITE", {"mode": "Append", "partitionBy": _partition_by(table)})
     if kind == "truncate":
         return Named("TRUNCATE", {})
+    if kind == "restore":
+        return Named("RESTORE", {"version": str(operations[-1].version)})
     predicates = list(dict.fromkeys(operation.predicate or "true" for operation in operations))
     parameters = {"predicate": json.dumps(predicates)}
     if kind == "merge":
@@ -150,6 +159,13 @@ def metrics(operation: str, operations: Sequence[Operation], files: FileCounts) 
         found = {"numFiles": files.added, "numOutputRows": files.output_rows, "numOutputBytes": files.added_bytes}
     elif operation == "MERGE":
         found = _merge_metrics(operations, files, inserted, updated, deleted, copied)
+    elif operation == "RESTORE":
+        found = {
+            "numRestoredFiles": files.added,
+            "restoredFilesSize": files.added_bytes,
+            "numRemovedFiles": files.removed,
+            "removedFilesSize": files.removed_bytes,
+        }
     elif operations:
         found = {
             "numRemovedFiles": files.removed,
