@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
@@ -21,6 +22,8 @@ from lakedbapi.storage.filesystem import Storage
 _KEEPS_SCHEMA = frozenset({"CLUSTER", "COMPACT", "LOG_COMPACT", "INDEX"})
 """Operations whose commits say nothing new about the schema."""
 _ATTEMPTS = 5
+_KEPT = 16
+"""Versions whose file lists are kept at hand."""
 
 
 class HudiTable:
@@ -43,7 +46,7 @@ class HudiTable:
         self._options = options
         self._commits = commits
         self._lock = threading.RLock()
-        self._slices: dict[tuple[Instant, bool], Slices] = {}
+        self._slices: OrderedDict[tuple[Instant, bool], Slices] = OrderedDict()
 
     @classmethod
     def open(cls, storage: Storage, options: Mapping[str, Any], root: str, known: HudiTable | None = None) -> HudiTable:
@@ -60,7 +63,9 @@ class HudiTable:
                 return known
             reader = rust.open_table(root, storage, options)
             if _list_timeline(storage, found) == timeline:  # else hudi-rs may know of other commits than we do
-                return cls(storage, options, found, timeline, reader, {} if known is None else known._commits)
+                commits = {} if known is None else dict(known._commits)
+                kept = {instant: commits[instant] for instant in timeline.commits if instant in commits}
+                return cls(storage, options, found, timeline, reader, kept)
         raise DataError(f"{root}: its timeline changes faster than it can be read; try again")
 
     def __repr__(self) -> str:
@@ -134,6 +139,8 @@ class HudiTable:
         with self._lock:
             if key not in self._slices:
                 self._slices[key] = Slices.find(self, at, read_optimized=read_optimized)
+                while len(self._slices) > _KEPT:
+                    self._slices.popitem(last=False)
             return self._slices[key]
 
 
