@@ -44,6 +44,7 @@ class IcebergCatalog(Catalog):
         self._named: list[tuple[str, ...]] = []
         self._versions: OrderedDict[tuple[str, int, int], TableVersion] = OrderedDict()
         self._locations: set[str] = set()
+        self._with_row_ids: set[int] = set()
 
     def __repr__(self) -> str:
         return f"<IcebergCatalog {self.source.name}>"
@@ -103,6 +104,10 @@ class IcebergCatalog(Catalog):
     def next_identity(self, snapshot: Snapshot, table: TableInfo, column: str) -> int:
         raise NotSupportedError("Iceberg tables have no identity columns")
 
+    def has_row_ids(self, table: TableInfo) -> bool:
+        """Since version 3 (spec, Row Lineage)."""
+        return table.id in self._with_row_ids
+
     def keeps_rows(self, table: TableInfo, count: int) -> bool:
         return False
 
@@ -134,6 +139,12 @@ class IcebergCatalog(Catalog):
         """Where files lie shows in part only when a table is looked at."""
         with self._lock:
             return sorted({*self.source.roots(), *self._locations})
+
+    def note(self, id: int, version: TableVersion) -> None:
+        """A table was loaded under this id."""
+        with self._lock:
+            if version.metadata.format_version >= 3:
+                self._with_row_ids.add(id)
 
     def reach(self, directories: Iterable[str]) -> None:
         """Files lie in these directories."""

@@ -76,6 +76,7 @@ class IcebergSnapshot(Snapshot):
                 else:
                     id = self._catalog.number((*self._namespace(schema), real, str(version.metadata.table_uuid)))
                     self._versions[id] = version
+                    self._catalog.note(id, version)
                     self._infos[key] = version.info(id, schema.id, real)
             return self._infos[key]
 

@@ -33,7 +33,6 @@ import lakedbapi
 from lakedbapi.deletes import roaring
 from lakedbapi.deletes.parquet import PATH_FIELD, POSITION_FIELD
 from lakedbapi.model.delete_vector import DeleteVector
-from tests.formats.iceberg import installed  # noqa: F401
 
 DATA, POSITIONS, EQUALITY = 0, 1, 2
 

@@ -7,8 +7,6 @@ from typing import Any
 from pyiceberg.transforms import IdentityTransform, Transform
 from pyiceberg.types import DoubleType, IntegerType, LongType, NestedField, StringType
 
-from tests.formats.iceberg import installed  # noqa: F401
-
 ID = NestedField(1, "id", LongType(), required=False)
 KEY = NestedField(2, "k", StringType(), required=False)
 PART = NestedField(2, "p", IntegerType(), required=False)

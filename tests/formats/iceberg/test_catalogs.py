@@ -28,7 +28,6 @@ from pyiceberg.transforms import (
 from pyiceberg.types import DateType, DecimalType, LongType, NestedField, StringType, TimestampType, TimestamptzType
 
 import lakedbapi
-from tests.formats.iceberg import installed  # noqa: F401
 
 
 @dataclass

@@ -329,3 +329,10 @@ def test_row_ids_survive_and_are_inherited(tmp_path: Path) -> None:
     row_id = pa.field("_row_id", pa.int64(), metadata={"PARQUET:field_id": "2147483540"})
     table.commit(table.vectors({a: [1]}), table.data({"id": [20, 30]}, extra=[(row_id, [1, None])]))
     assert table.rows("SELECT id, rowid FROM t") == [(1, 0), (3, 2), (20, 1), (30, 4)]
+
+
+def test_row_ids_of_older_versions_are_refused(tmp_path: Path) -> None:
+    table = Table(tmp_path, ID)
+    table.commit(table.data({"id": [1]}))
+    with pytest.raises(lakedbapi.NotSupportedError, match="row ids"):
+        table.rows("SELECT rowid FROM t")

@@ -23,7 +23,6 @@ from pyiceberg.types import (
 )
 
 import lakedbapi
-from tests.formats.iceberg import installed  # noqa: F401
 from tests.formats.iceberg.building import Table
 from tests.formats.iceberg.columns import ID, INT_KEY, KEY, LONG_KEY, PART, identity
 

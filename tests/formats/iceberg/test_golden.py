@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 
 import lakedbapi
-from tests.formats.iceberg import installed  # noqa: F401
 
 Golden = Callable[[str], Path]
 

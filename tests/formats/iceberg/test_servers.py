@@ -17,7 +17,6 @@ from pyiceberg.types import LongType, NestedField, StringType
 import lakedbapi
 from compliance.iceberg.rest_catalog import PASSWORD, USER, RestCatalog, serving
 from compliance.peers.lakes import POSTGRESQL
-from tests.formats.iceberg import installed  # noqa: F401
 
 SCHEMA = Schema(NestedField(1, "id", LongType(), required=False), NestedField(2, "name", StringType(), required=False))
 
