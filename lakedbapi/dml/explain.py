@@ -95,8 +95,9 @@ def _touched_lines(
     if gone:
         yield f"files: {gone:,} more dropped whole, since no row is left"
     found, policy = touched(target, changes), Policy.of(target)
-    files = zip(found.paths, found.records.tolist(), found.live.tolist(), found.rewritten.tolist(), strict=True)
-    for path, records, live, rewritten in list(files)[:_MOST_FILES]:
-        yield f"{path}: {records - live:,} of {records:,} rows gone: {policy.reason(rewritten)}"
+    arrays = (found.records, found.live, found.rewritten, found.overlooked)
+    files = zip(found.paths, *(array.tolist() for array in arrays), strict=True)
+    for path, records, live, rewritten, overlooked in list(files)[:_MOST_FILES]:
+        yield f"{path}: {records - live:,} of {records:,} rows gone: {policy.reason(rewritten, overlooked)}"
     if len(found.paths) > _MOST_FILES:
         yield f"… and {len(found.paths) - _MOST_FILES:,} more files"

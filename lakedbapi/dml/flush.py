@@ -5,9 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
+import pyarrow as pa
 
 from lakedbapi.dml.change_files import write_change_files
 from lakedbapi.dml.staged import combined
+from lakedbapi.dml.strategy import MERGE_ON_READ, Policy
 from lakedbapi.dml.writing import write_rows, write_staged
 from lakedbapi.engine.base import Engine, Query, RelationName, ScanRelation
 from lakedbapi.model.catalog import TableInfo
@@ -33,8 +35,7 @@ def _flushed(
     engine: Engine, transaction: Transaction, view: CatalogView, table: TableInfo, changes: RowChanges
 ) -> RowChanges:
     """Entirely new rows and versions of old ones go to different files where only the latter have row ids to embed."""
-    if not view.catalog.has_delete_vectors(table):
-        changes = _without_vectors(engine, transaction, view, table, changes)
+    changes = _without_vectors(engine, transaction, view, table, changes)
     staged = _by_kind(view, table, changes)
     if not staged or view.catalog.keeps_rows(table, sum(part.rows.num_rows for part in staged)):
         return replace(changes, rows=tuple(staged))
@@ -52,8 +53,17 @@ def _by_kind(view: CatalogView, table: TableInfo, changes: RowChanges) -> list[S
 def _without_vectors(
     engine: Engine, transaction: Transaction, view: CatalogView, table: TableInfo, changes: RowChanges
 ) -> RowChanges:
-    """Written files of which later statements deleted rows, as files of the rows that are left."""
-    partial = tuple(staged for staged in changes.files if staged.deletes)
+    """Written files of which later statements deleted rows, as files of the rows that are left, where they cannot have
+    a delete vector."""
+    deleted = [staged for staged in changes.files if staged.deletes]
+    if not deleted:
+        return changes
+    overlooked = view.catalog.loses_delete_vectors(table, pa.array([staged.file.path for staged in deleted]))
+    keeps = view.catalog.has_delete_vectors(table)
+    forced = Policy.of_table(view.catalog, table).mode == MERGE_ON_READ
+    partial = tuple(
+        staged for staged, lost in zip(deleted, overlooked.tolist(), strict=True) if not keeps or (lost and not forced)
+    )
     if not partial:
         return changes
     contents = Contents(table, view.snapshot, RowChanges(files=partial))
@@ -65,5 +75,5 @@ def _without_vectors(
         {name: ScanRelation(Scan(table.schema, scan.files))},
     )
     written = write_rows(engine, transaction, view, table, query, row_ids=False)
-    kept = tuple(staged for staged in changes.files if not staged.deletes)
+    kept = tuple(staged for staged in changes.files if staged not in partial)
     return replace(changes, files=(*kept, *map(StagedFile, written)))

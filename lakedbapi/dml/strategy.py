@@ -13,6 +13,8 @@ from lakedbapi.dml.new_rows import NewRows
 from lakedbapi.dml.target import Target
 from lakedbapi.dml.writing import option
 from lakedbapi.errors import ProgrammingError
+from lakedbapi.formats.base import Catalog
+from lakedbapi.model.catalog import TableInfo
 from lakedbapi.model.changes import RowChanges
 from lakedbapi.model.scan import Scan, live_counts
 from lakedbapi.transaction import Contents
@@ -46,43 +48,53 @@ class Policy:
 
     @classmethod
     def of(cls, target: Target) -> Policy:
+        return cls.of_table(target.catalog, target.table)
+
+    @classmethod
+    def of_table(cls, catalog: Catalog, table: TableInfo) -> Policy:
         def value(name: str) -> str | None:
-            return option(target.catalog, target.table, name)
+            return option(catalog, table, name)
 
         def number(name: str, default: float) -> float:
             text = value(name)
             try:
                 return default if text is None else float(text)
             except ValueError:
-                raise ProgrammingError(f"{name} of {target.table.name} is {text!r}: set it to a number") from None
+                raise ProgrammingError(f"{name} of {table.name} is {text!r}: set it to a number") from None
 
         mode = (value("lake.write_mode") or AUTO).casefold()
         if mode not in (MERGE_ON_READ, COPY_ON_WRITE, AUTO):
             raise ProgrammingError(
-                f"lake.write_mode of {target.table.name} is {mode!r}: "
-                f"set it to {MERGE_ON_READ}, {COPY_ON_WRITE} or {AUTO}"
+                f"lake.write_mode of {table.name} is {mode!r}: set it to {MERGE_ON_READ}, {COPY_ON_WRITE} or {AUTO}"
             )
         return cls(
             mode,
             number("lake.rewrite_deleted_fraction", DELETED_FRACTION),
             int(number("lake.rewrite_max_rows", MAX_ROWS)),
-            target.catalog.has_delete_vectors(target.table),
+            catalog.has_delete_vectors(table),
         )
 
-    def rewrites(self, records: npt.NDArray[np.int64], live: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
-        """For files of `records` physical rows of which `live` > 0 are left: whether they are rewritten."""
+    def rewrites(
+        self, records: npt.NDArray[np.int64], live: npt.NDArray[np.int64], overlooked: npt.NDArray[np.bool_]
+    ) -> npt.NDArray[np.bool_]:
+        """For files of `records` physical rows of which `live` > 0 are left: whether they are rewritten.
+
+        `overlooked`: some readers would not see their delete vector.
+        """
         if not self.delete_vectors or self.mode == COPY_ON_WRITE:
             return np.ones(len(records), np.bool_)
         if self.mode == MERGE_ON_READ:
             return np.zeros(len(records), np.bool_)
-        return (live <= self.max_rows) & (records - live >= self.deleted_fraction * records)
+        return overlooked | ((live <= self.max_rows) & (records - live >= self.deleted_fraction * records))
 
-    def reason(self, rewritten: bool) -> str:
+    def reason(self, rewritten: bool, overlooked: bool) -> str:
         """What is done with a file, and why."""
         if not self.delete_vectors:
             return f"{COPY_ON_WRITE}, since the table has no delete vectors"
         if self.mode != AUTO:
             return f"{self.mode}, as lake.write_mode says"
+        if overlooked:
+            return f"{COPY_ON_WRITE}, since some readers overlook the delete vectors of files with such a path"
         rule = f"at least {self.deleted_fraction:.0%} of the rows gone and at most {self.max_rows:,} left"
         return f"{COPY_ON_WRITE}, since {rule}" if rewritten else f"{MERGE_ON_READ}, unless {rule}"
 
@@ -96,6 +108,8 @@ class Touched:
     records: npt.NDArray[np.int64]
     live: npt.NDArray[np.int64]
     rewritten: npt.NDArray[np.bool_]
+    overlooked: npt.NDArray[np.bool_]
+    """Some readers would not see a delete vector of theirs."""
 
 
 def touched(target: Target, changes: RowChanges) -> Touched:
@@ -108,7 +122,10 @@ def touched(target: Target, changes: RowChanges) -> Touched:
     records = files.column("record_count").to_numpy()
     staged = np.array([len(changes.deleted[file]) for file in ids.tolist()], np.int64)
     live = live_counts(files) - staged
-    return Touched(files.column("path").to_pylist(), ids, records, live, Policy.of(target).rewrites(records, live))
+    paths = files.column("path")
+    overlooked = target.catalog.loses_delete_vectors(target.table, paths)
+    rewritten = Policy.of(target).rewrites(records, live, overlooked)
+    return Touched(paths.to_pylist(), ids, records, live, rewritten, overlooked)
 
 
 def settle(target: Target, changes: RowChanges, new_rows: NewRows) -> RowChanges:

@@ -12,6 +12,8 @@ from datetime import datetime
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from lakedbapi.errors import NotSupportedError
@@ -238,6 +240,10 @@ class Catalog(ABC):
     def stores_changes(self, table: TableInfo) -> bool:
         """Whether commits have to tell what happened to each row of `table`: `RowChanges.change_files`."""
         return False
+
+    def loses_delete_vectors(self, table: TableInfo, paths: pa.Array | pa.ChunkedArray) -> npt.NDArray[np.bool_]:
+        """For data files at `paths` whether readers are known that would overlook their delete vector."""
+        return np.zeros(len(paths), np.bool_)
 
     def file_layout(self, table: TableInfo) -> FileLayout:
         """What data files of `table` are called and have in them."""

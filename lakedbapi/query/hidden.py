@@ -31,8 +31,8 @@ def check_known(catalog: Catalog, table: TableInfo, columns: Collection[str]) ->
     """NotSupportedError for a hidden column that `table` does not have."""
     if "rowid" in columns and not catalog.has_row_ids(table):
         raise NotSupportedError(
-            f"table {table.name} of format {catalog.format!r} has no row ids that stay: name rows by a key of your own, or within "
-            "one query by filename and file_row_number"
+            f"table {table.name} of format {catalog.format!r} has no row ids that stay: name rows by a key of your "
+            "own, or within one query by filename and file_row_number"
         )
 
 

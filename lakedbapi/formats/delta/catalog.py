@@ -9,6 +9,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from lakedbapi.errors import NotSupportedError, ProgrammingError
 from lakedbapi.formats.base import Capabilities, Catalog, ChangeScan, CommitResult, Snapshot
 from lakedbapi.formats.delta import identity
@@ -28,6 +33,7 @@ from lakedbapi.formats.delta.feed import table_changes
 from lakedbapi.formats.delta.history import read_history
 from lakedbapi.formats.delta.info import table_info
 from lakedbapi.formats.delta.log import LOG
+from lakedbapi.formats.delta.paths import ESCAPED
 from lakedbapi.formats.delta.schema import physical_names, walk
 from lakedbapi.formats.delta.snapshot import DeltaSnapshot
 from lakedbapi.formats.delta.state import TableState
@@ -159,6 +165,12 @@ class DeltaCatalog(Catalog):
         if table.id < 0:
             return not is_set(table.properties, VECTORS) or is_true(table.properties, VECTORS)
         return is_true(table.properties, VECTORS)
+
+    def loses_delete_vectors(self, table: TableInfo, paths: pa.Array | pa.ChunkedArray) -> npt.NDArray[np.bool_]:
+        """Polars 2 does, where a path below the table's directory has characters that URIs escape."""
+        below = pc.utf8_slice_codeunits(paths, len(table.path or ""))
+        escaped: npt.NDArray[np.bool_] = pc.match_substring_regex(below, ESCAPED).to_numpy(zero_copy_only=False)
+        return escaped
 
     def has_row_ids(self, table: TableInfo) -> bool:
         return False

@@ -12,6 +12,8 @@ from lakedbapi.errors import DataError
 
 _ESCAPE = re.compile(rb"%[0-9A-Fa-f]{2}")
 _SAFE = "/!$&'()*+,;=:@-._~"
+ESCAPED = f"[^A-Za-z0-9{re.escape(_SAFE)}]"
+"""Regular expression of a character that `encode` escapes."""
 
 
 def encode(relative: str) -> str:

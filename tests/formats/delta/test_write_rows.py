@@ -119,6 +119,21 @@ def test_paths_are_encoded_once(lake: lakedbapi.Connection, table: Path, options
     assert found == [(number + 1000, value) for number, value in enumerate(PARTITION_VALUES)]
 
 
+def test_a_file_whose_vector_some_readers_overlook_is_rewritten(lake: lakedbapi.Connection, table: Path) -> None:
+    """Polars 2 takes no notice of the vectors of files with escapes in their path."""
+    lake.execute("CREATE TABLE t (i INTEGER, p VARCHAR) PARTITIONED BY (p)")
+    lake.execute("INSERT INTO t SELECT i, if(i < 100, 'plain', 'with space') FROM range(200) r(i)")
+    lake.execute("DELETE FROM t WHERE i IN (1, 101)")
+    by_partition = {add["partitionValues"]["p"]: add for add in of_kind(commit(table), "add")}
+    assert "deletionVector" in by_partition["plain"]
+    assert "deletionVector" not in by_partition["with space"]
+    plan = "\n".join(values(lake, "EXPLAIN DELETE FROM t WHERE i = 102"))
+    assert "some readers overlook" in plan
+    lake.execute("ALTER TABLE t SET ('lake.write_mode' = 'merge-on-read')")
+    lake.execute("DELETE FROM t WHERE i = 102")
+    assert all("deletionVector" in add for add in of_kind(commit(table), "add"))
+
+
 def test_an_empty_partition_value_is_null(lake: lakedbapi.Connection, table: Path) -> None:
     lake.execute("CREATE TABLE t (i INTEGER, p VARCHAR) PARTITIONED BY (p)")
     lake.execute("INSERT INTO t VALUES (1, ''), (2, NULL)")

@@ -1,0 +1,209 @@
+"""Checkpoints, the end of old log files, times of commits, and the stores that a log can lie on."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+import lakedbapi
+from lakedbapi.errors import ProgrammingError
+from lakedbapi.formats.delta.intervals import milliseconds
+from tests.formats.delta.committed import commit, info, of_kind, rows, values, versions
+from tests.formats.delta.conftest import Connect
+
+DAY = 86_400
+
+
+@pytest.fixture
+def lake(tmp_path: Path, connect: Connect) -> lakedbapi.Connection:
+    return connect(tmp_path, autocommit=True)
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Path:
+    return tmp_path / "t"
+
+
+def log(table: Path, pattern: str) -> list[Path]:
+    return sorted((table / "_delta_log").glob(pattern))
+
+
+def age(paths: list[Path], days: int) -> None:
+    for path in paths:
+        os.utime(path, (time.time() - days * DAY,) * 2)
+
+
+def test_a_checkpoint_stands_for_the_log_before_it(lake: lakedbapi.Connection, table: Path) -> None:
+    """With deletion vectors, tombstones and partitions."""
+    lake.execute("CREATE TABLE t (i BIGINT, p VARCHAR) PARTITIONED BY (p)")
+    for number in range(9):
+        lake.execute("INSERT INTO t SELECT i, ? FROM range(100) r(i)", [None if number == 5 else f"p{number % 2}"])
+    lake.execute("DELETE FROM t WHERE i = 7")
+    (checkpoint,) = log(table, "*.checkpoint.parquet")
+    assert checkpoint.name == f"{10:020}.checkpoint.parquet"
+    stored = pq.read_table(checkpoint)
+    hint = json.loads((table / "_delta_log" / "_last_checkpoint").read_text())
+    assert (hint["version"], hint["size"], hint["numOfAddFiles"]) == (10, stored.num_rows, 9)
+    assert hint["sizeInBytes"] == checkpoint.stat().st_size
+    expected = rows(lake, "SELECT p, count(*), sum(i) FROM t GROUP BY p ORDER BY p")
+    for path in log(table, "*.json"):
+        path.unlink()
+    with lakedbapi.connect(f"delta:///{table.parent}", autocommit=True) as fresh:
+        assert rows(fresh, "SELECT p, count(*), sum(i) FROM t GROUP BY p ORDER BY p") == expected
+        fresh.execute("DELETE FROM t WHERE i = 8")
+        assert values(fresh, "SELECT count(*) FROM t") == [9 * 98]
+    (remove, *_) = of_kind(commit(table), "remove")
+    assert remove["deletionVector"]["cardinality"] == 1
+
+
+def test_checkpoints_are_written_when_it_is_their_turn(lake: lakedbapi.Connection, table: Path) -> None:
+    lake.execute("CREATE TABLE t (i BIGINT) WITH ('delta.checkpointInterval' = '3')")
+    for number in range(7):
+        lake.execute("INSERT INTO t VALUES (?)", [number])
+    assert [int(path.name[:20]) for path in log(table, "*.checkpoint.parquet")] == [3, 6]
+
+
+def test_a_checkpoint_leaves_out_expired_tombstones(lake: lakedbapi.Connection, table: Path) -> None:
+    lake.execute(
+        "CREATE TABLE t (i BIGINT) WITH ('delta.checkpointInterval' = '4', "
+        "'delta.deletedFileRetentionDuration' = 'interval 0 seconds', 'delta.checkpoint.writeStatsAsJson' = 'false')"
+    )
+    lake.execute("INSERT INTO t VALUES (1)")
+    lake.execute("TRUNCATE t")
+    lake.execute("INSERT INTO t VALUES (2)")
+    lake.execute("INSERT INTO t VALUES (3)")
+    (checkpoint,) = log(table, "*.checkpoint.parquet")
+    stored = pq.read_table(checkpoint)
+    assert stored["remove"].null_count == stored.num_rows
+    adds = [add for add in stored["add"].to_pylist() if add is not None]
+    assert [add["stats"] for add in adds] == [None, None]
+    assert all(add["dataChange"] is False for add in adds)
+
+
+def test_old_log_files_end_at_a_checkpoint(lake: lakedbapi.Connection, table: Path) -> None:
+    lake.execute("CREATE TABLE t (i BIGINT) WITH ('delta.checkpointInterval' = '5')")
+    for number in range(9):
+        lake.execute("INSERT INTO t VALUES (?)", [number])
+    age(log(table, "*"), 40)
+    lake.execute("INSERT INTO t VALUES (9)")
+    assert versions(table) == [5, 6, 7, 8, 9, 10]
+    with lakedbapi.connect(f"delta:///{table.parent}") as fresh:
+        assert values(fresh, "SELECT count(*) FROM t") == [10]
+        assert values(fresh, "SELECT count(*) FROM t VERSION AS OF 5") == [5]
+        with pytest.raises(ProgrammingError, match="5 to 10"):
+            fresh.execute("SELECT * FROM t VERSION AS OF 4")
+
+
+@pytest.mark.parametrize(
+    "property", ["'delta.enableExpiredLogCleanup' = 'false'", "'delta.logRetentionDuration' = 'interval 60 days'"]
+)
+def test_log_files_are_kept_where_that_is_asked(lake: lakedbapi.Connection, table: Path, property: str) -> None:
+    lake.execute(f"CREATE TABLE t (i BIGINT) WITH ('delta.checkpointInterval' = '2', {property})")
+    for number in range(3):
+        lake.execute("INSERT INTO t VALUES (?)", [number])
+    age(log(table, "*"), 40)
+    lake.execute("INSERT INTO t VALUES (9)")
+    assert versions(table) == [0, 1, 2, 3, 4]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("interval 1 week", 7 * DAY * 1000),
+        ("interval 30 days", 30 * DAY * 1000),
+        ("INTERVAL 1 day 12 hours", 129_600_000),
+        ("5 minutes", 300_000),
+    ],
+)
+def test_intervals(text: str, expected: int) -> None:
+    assert milliseconds(text) == expected
+
+
+@pytest.mark.parametrize("text", ["", "interval", "1 month", "interval 3", "interval days", "1 day and more"])
+def test_what_is_no_interval(text: str) -> None:
+    with pytest.raises(ProgrammingError, match="interval"):
+        milliseconds(text)
+
+
+def test_commits_have_their_own_times_where_the_table_asks(lake: lakedbapi.Connection, table: Path) -> None:
+    lake.execute("CREATE TABLE t (i BIGINT) WITH ('delta.enableInCommitTimestamps' = 'true')")
+    for number in range(3):
+        lake.execute("INSERT INTO t VALUES (?)", [number])
+    times = [info(table, version)["inCommitTimestamp"] for version in versions(table)]
+    assert times == sorted(set(times))
+    assert list(commit(table)[0]) == ["commitInfo"]
+    age(log(table, "*.json"), 400)
+    with lakedbapi.connect(f"delta:///{table.parent}", autocommit=True) as fresh:
+        fresh.execute("INSERT INTO t VALUES (9)")
+        assert values(fresh, "SELECT count(*) FROM t") == [4]
+
+
+def test_rows_of_tracked_tables_get_ids(lake: lakedbapi.Connection, table: Path) -> None:
+    lake.execute("CREATE TABLE t (i BIGINT) WITH ('delta.feature.rowTracking' = 'supported')")
+    lake.execute("INSERT INTO t SELECT i FROM range(10) r(i)")
+    lake.execute("INSERT INTO t SELECT i FROM range(5) r(i)")
+    (add,) = of_kind(commit(table), "add")
+    (domain,) = of_kind(commit(table), "domainMetadata")
+    assert (add["baseRowId"], add["defaultRowCommitVersion"]) == (10, 2)
+    assert json.loads(domain["configuration"]) == {"rowIdHighWaterMark": 14}
+    lake.execute("DELETE FROM t WHERE i = 7")
+    (again,), (remove,) = of_kind(commit(table), "add"), of_kind(commit(table), "remove")
+    assert (again["baseRowId"], again["defaultRowCommitVersion"]) == (0, 1)
+    assert remove["baseRowId"] == 0
+
+
+@pytest.fixture(scope="module")
+def s3_endpoint() -> Iterator[str]:
+    server = pytest.importorskip("moto.server")
+    running = server.ThreadedMotoServer(port=0)
+    running.start()
+    host, port = running.get_host_and_port()
+    yield f"http://{host}:{port}"
+    running.stop()
+
+
+@pytest.fixture(params=["memory", "s3"])
+def remote(request: pytest.FixtureRequest) -> Iterator[dict[str, object]]:
+    """What `connect` takes."""
+    if request.param == "memory":
+        yield {"database": f"delta+memory://lake-{uuid.uuid4().hex}"}
+        return
+    import s3fs
+
+    options = {"key": "x", "secret": "y", "endpoint_url": request.getfixturevalue("s3_endpoint")}
+    bucket = f"lake-{uuid.uuid4().hex}"
+    s3fs.S3FileSystem(**options).mkdir(bucket)
+    yield {"database": f"delta+s3://{bucket}/tables", "storage_options": options}
+
+
+def test_a_table_on_a_remote_store(remote: dict[str, object]) -> None:
+    connections = [lakedbapi.connect(**remote, autocommit=False) for _ in range(2)]  # type: ignore[arg-type]
+    first, second = connections
+    first.execute("CREATE SCHEMA s")
+    first.commit()
+    first.execute("CREATE TABLE s.t (i BIGINT, p VARCHAR) PARTITIONED BY (p)")
+    first.execute("INSERT INTO s.t SELECT i, 'a b' FROM range(100) r(i)")
+    first.commit()
+    second.execute("DELETE FROM s.t WHERE i = 1")
+    first.execute("DELETE FROM s.t WHERE i * i % 7 = 2")
+    first.commit()
+    second.commit()
+    for number in range(10):
+        first.execute("INSERT INTO s.t VALUES (?, 'c')", [1000 + number])
+        first.commit()
+    second.rollback()
+    gone = sum(1 for i in range(100) if i * i % 7 == 2 or i == 1)
+    assert values(second, "SELECT count(*) FROM s.t") == [110 - gone]
+    second.execute("DROP TABLE s.t")
+    second.commit()
+    first.rollback()
+    assert values(first, "SHOW TABLES FROM s") == []
+    for connection in connections:
+        connection.close()
