@@ -31,6 +31,9 @@ def define(instance: Instance, cursor: duckdb.DuckDBPyConnection, relations: Map
     them.
     """
     unusable = {name: relation.error for name, relation in relations.items() if isinstance(relation, Unusable)}
+    for name in unusable:
+        # DuckDB names a missing schema before a missing table, and the table's is what the reason is known by.
+        _schema(instance, cursor, name.catalog, name.schema)
     dropped = [name for name in instance.defined if name not in relations or name in unusable]
     for name in dropped:
         _drop(instance, cursor, name)

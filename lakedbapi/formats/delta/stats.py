@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 from collections.abc import Sequence
 from decimal import Decimal as PyDecimal
@@ -21,6 +20,7 @@ from lakedbapi.model.types import Decimal, Field, Scalar
 _INTEGERS = frozenset({"int8", "int16", "int32", "int64"})
 _TIMES = frozenset({"timestamp", "timestamptz"})
 _BOUNDED = _INTEGERS | _TIMES | {"float32", "float64", "varchar", "boolean", "date"}
+_MIN_BLOCK = 1 << 20
 _CUT = 999
 """Microseconds that writers cut off the time of a bound."""
 _DIGITS = 15
@@ -62,9 +62,9 @@ def _read(stats: pa.ChunkedArray, field: Field, name: str) -> tuple[pa.Array, pa
     if kind is not None:
         try:
             parsed = _parsed(stats, name, kind)
-            lower, upper, nulls = (_member(parsed, part, name) for part in ("minValues", "maxValues", "nullCount"))
+            lower, upper, nulls = (_member(parsed, part) for part in ("minValues", "maxValues", "nullCount"))
             if kind != target:
-                lower, upper = _converted(lower, target), _converted(upper, target)
+                lower, upper = pc.cast(lower, target), pc.cast(upper, target)
             return lower, _widened(upper), nulls
         except pa.ArrowException:
             pass  # Some file has something unusual in its statistics.
@@ -88,15 +88,16 @@ def _json_type(field: Field) -> pa.DataType | None:
 
 
 def _parsed(stats: pa.ChunkedArray, name: str, kind: pa.DataType) -> pa.Table:
-    lines = pc.fill_null(stats, "{}").to_pylist()
-    text = "\n".join(lines).encode()
+    lines = pc.fill_null(stats, "{}").combine_chunks()
+    all_ = pa.ListArray.from_arrays(pa.array([0, len(lines)], pa.int32()), lines)
+    text = pc.binary_join(all_, "\n")[0].as_buffer()
     inner = pa.struct([pa.field(name, kind)])
     schema = pa.schema(
         [("minValues", inner), ("maxValues", inner), ("nullCount", pa.struct([pa.field(name, pa.int64())]))]
     )
-    block = max(1 << 20, 2 * max((len(line) for line in lines), default=0) * 4)
+    block = max(_MIN_BLOCK, 2 * (pc.max(pc.binary_length(lines)).as_py() or 0))
     parsed = pj.read_json(
-        io.BytesIO(text),
+        pa.BufferReader(text),
         read_options=pj.ReadOptions(block_size=block),
         parse_options=pj.ParseOptions(explicit_schema=schema, unexpected_field_behavior="ignore"),
     )
@@ -105,12 +106,8 @@ def _parsed(stats: pa.ChunkedArray, name: str, kind: pa.DataType) -> pa.Table:
     return parsed
 
 
-def _member(parsed: pa.Table, part: str, name: str) -> pa.Array:
+def _member(parsed: pa.Table, part: str) -> pa.Array:
     return pc.struct_field(parsed[part].combine_chunks(), [0])
-
-
-def _converted(values: pa.Array, target: pa.DataType) -> pa.Array:
-    return pc.cast(values, target)
 
 
 def _widened(upper: pa.Array) -> pa.Array:

@@ -16,22 +16,34 @@ Connect = Callable[..., lakedbapi.Connection]
 
 
 @pytest.fixture(scope="session")
-def golden(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
-    """The directory of a table by its name in `expected.json`."""
+def golden_root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where the tables of other writers are unpacked: each as the table `table` in a schema of its name."""
     if not GOLDEN.is_dir():
         reason = "the golden tables are not next to the project"
         assert os.environ.get("LAKE_CI") != "1", reason
         pytest.skip(reason)
-    root = tmp_path_factory.mktemp("golden")
+    return tmp_path_factory.mktemp("golden")
+
+
+@pytest.fixture(scope="session")
+def golden(golden_root: Path) -> Callable[[str], Path]:
+    """The directory of a table by its name in `expected.json`."""
 
     def unpacked(name: str) -> Path:
-        directory = root / name
+        directory = golden_root / name
         if not directory.exists():
             with tarfile.open(GOLDEN / "delta" / f"{name}.tar.gz") as archive:
                 archive.extractall(directory)
         return directory / "table"
 
     return unpacked
+
+
+@pytest.fixture(scope="module")
+def goldens(golden_root: Path) -> Iterator[lakedbapi.Connection]:
+    """A connection to all of them: those that were unpacked before a statement are there."""
+    with lakedbapi.connect(f"delta:///{golden_root}", read_only=True, autocommit=True) as connection:
+        yield connection
 
 
 @pytest.fixture

@@ -177,3 +177,9 @@ def test_tables_can_lie_in_s3(connect: Connect, warehouse: Path, s3: str) -> Non
     connection = connect("delta+s3://lake/warehouse", storage_options=options)
     check_remote(connection, filesystem, "lake/warehouse")
     assert os.path.basename(connection.execute("SELECT path FROM files('b')").fetchall()[0][0]) == "f.parquet"
+
+
+def test_a_table_in_a_schema_that_cannot_be_read_tells_why(connect: Connect, warehouse: Path) -> None:
+    Table(warehouse / "other" / "c").create(protocol={"minReaderVersion": 9, "minWriterVersion": 9})
+    with pytest.raises(NotSupportedError, match="needs a reader of version 9"):
+        connect(warehouse).execute("SELECT * FROM other.c")

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+import lakedbapi
 from lakedbapi.errors import DataError, NotSupportedError, ProgrammingError
 from lakedbapi.formats.delta.table import DeltaTable
 from lakedbapi.storage.filesystem import Storage
@@ -41,15 +42,15 @@ CHECKED = ["r-checkpoint-v2-table", "r-cdc_ict_table"]
 
 
 @pytest.mark.parametrize("name", sorted(VERSIONS))
-def test_each_version_has_its_rows(name: str, golden: Callable[[str], Path], connect: Connect) -> None:
-    connection = connect(golden(name), read_only=True)
-    table = connection.catalog_view().table("main", "table")
+def test_each_version_has_its_rows(name: str, golden: Callable[[str], Path], goldens: lakedbapi.Connection) -> None:
+    schema = golden(name).parent.name
+    table = goldens.catalog_view().table(schema, "table")
     assert table is not None
-    column = COLUMNS.get(name) or next(f.name for f in table.schema.fields)
+    column = COLUMNS.get(name) or table.schema.fields[0].name
     found = []
     for version in [int(entry.split(":")[0]) for entry in VERSIONS[name].split()]:
-        query = f'SELECT count(*), sum("{column}")::BIGINT FROM "table" VERSION AS OF {version}'
-        count, total = connection.execute(query).fetchone() or (None, None)
+        query = f'SELECT count(*), sum("{column}")::BIGINT FROM "{schema}"."table" VERSION AS OF {version}'
+        count, total = goldens.execute(query).fetchone() or (None, None)
         found.append(f"{version}:{count}" + ("" if total is None else f"/{total}"))
     assert " ".join(found) == VERSIONS[name]
 
