@@ -30,7 +30,7 @@ from lakedbapi.model.changes import Operation, RowChanges, StagedFile
 from lakedbapi.model.delete_vector import DeleteVector
 from lakedbapi.model.progress import Progress
 from lakedbapi.model.scan import FileGroup, RowGroup, Scan
-from lakedbapi.query.names import resolve_table
+from lakedbapi.query.names import ResolvedTable, find_relation
 from lakedbapi.query.travel import point_of
 from lakedbapi.sql.statements import Name, Restore
 
@@ -78,12 +78,17 @@ def restore(context: Context, statement: Restore) -> Counted:
 def _target(context: Context, name: Name, point: AsOf) -> Target:
     try:
         return Target.of(context, name)
-    except ProgrammingError:
-        resolve_table(replace(context, as_of=point), name)
+    except ProgrammingError as error:
+        if not _existed(replace(context, as_of=point), name):
+            raise
         raise ProgrammingError(
             f"RESTORE TABLE {name}: the table was dropped since; CREATE TABLE {name} AS SELECT * FROM {name} FOR "
             "VERSION AS OF … makes it anew"
-        ) from None
+        ) from error
+
+
+def _existed(context: Context, name: Name) -> bool:
+    return isinstance(find_relation(context, name), ResolvedTable)
 
 
 def _as_before(now: TableInfo, committed: TableInfo, earlier: TableInfo) -> TableInfo:

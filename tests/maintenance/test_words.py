@@ -349,11 +349,15 @@ def test_restore_brings_keys_partitioning_and_sorting_back(lake: Lake) -> None:
         ("RESTORE TABLE t TO VERSION AS OF 999", "No snapshot found at version 999"),
         ("RESTORE TABLE t TO VERSION AS OF 0", "does not have this table"),
         ("RESTORE TABLE t TO TIMESTAMP AS OF '1999-01-01'", "No snapshot found"),
-        ("RESTORE TABLE nosuch TO VERSION AS OF 1", "table nosuch does not exist at"),
+        ("RESTORE TABLE nosuch TO VERSION AS OF 1", "table nosuch does not exist"),
+        ("RESTORE TABLE v TO VERSION AS OF 5", "v is a view"),
+        ("RESTORE TABLE t TO VERSION AS OF getenv('HOME')", "getenv is not allowed"),
+        ("OPTIMIZE t WHERE k > getenv('HOME')::INTEGER", "getenv is not allowed"),
         ("RESTORE TABLE t TO 3", "expected VERSION AS OF or TIMESTAMP AS OF"),
     ],
 )
 def test_restore_refuses(t: Lake, sql: str, message: str) -> None:
+    t("CREATE VIEW v AS SELECT 1 AS i")
     with pytest.raises(lakedbapi.ProgrammingError, match=message):
         t(sql)
 
