@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
 import pyarrow as pa
 from sqlglot import exp
 
@@ -44,17 +45,29 @@ def scan_lines(name: str, scan: Scan, total: int) -> list[str]:
     if files:
         deleted = sum(len(group.deletes[number]) for group, number in files)
         facts.append(f"{deleted} deleted rows in {len(files)} of them are left out")
+    by_value = [deletes for group in scan.files for deletes in group.equality_deletes]
+    if by_value:
+        facts.append(f"equality deletes are looked up for {_reached(scan)} of them")
     if scan.merged:
         facts.append(f"{len(scan.merged)} of them merged with their log files")
     rows = sum(group.rows.num_rows - len(group.deletes or ()) for group in scan.rows if group.path is None)
     if rows:
         facts.append(f"{rows} rows that are in no file")
     lines = [f"{name}: {'; '.join(facts)}"]
+    for deletes in by_value:
+        keys = ", ".join(key.name for key in deletes.keys)
+        lines.append(f"  {deletes.files.num_rows} equality delete files by {keys}")
     for group, number in files[:_SHOWN_FILES]:
         lines.append(f"  {_path(group, number)}: {len(group.deletes[number])} of {_count(group, number)} rows deleted")
     if len(files) > _SHOWN_FILES:
         lines.append(f"  … and {len(files) - _SHOWN_FILES} more files with deleted rows")
     return lines
+
+
+def _reached(scan: Scan) -> int:
+    """The data files that some equality delete reaches."""
+    groups = [group.equality_deletes for group in scan.files if group.equality_deletes]
+    return sum(int(np.logical_or.reduce([deletes.reached() for deletes in group]).sum()) for group in groups)
 
 
 def _is_used(select: Select, name: RelationName) -> bool:

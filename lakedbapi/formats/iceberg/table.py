@@ -23,7 +23,7 @@ from lakedbapi.formats.iceberg.paths import Paths
 from lakedbapi.formats.iceberg.positions import deleted_positions
 from lakedbapi.formats.iceberg.schemas import model_field, model_partitioning, model_schema, model_sorting, names_by_id
 from lakedbapi.formats.iceberg.travel import Point
-from lakedbapi.model.catalog import TableInfo
+from lakedbapi.model.catalog import Constraint, TableInfo
 from lakedbapi.model.delete_vector import DeleteVector
 from lakedbapi.model.scan import (
     DATA_FILES,
@@ -59,9 +59,16 @@ class TableVersion:
             uuid=str(metadata.table_uuid),
             partitioning=model_partitioning(metadata.spec()),
             sorting=() if sort_order is None else model_sorting(sort_order, metadata.schema()),
+            constraints=self._identifier(),
             properties=dict(metadata.properties),
             comment=metadata.properties.get("comment"),
         )
+
+    def _identifier(self) -> tuple[Constraint, ...]:
+        """The identifier fields, which say what a row is known by: information, as a primary key is."""
+        ids = self.point.schema.identifier_field_ids
+        names = tuple(field.name for field in self.schema.fields if field.id in ids)
+        return (Constraint("primary key", None, names),) if names and len(names) == len(ids) else ()
 
     @cached_property
     def schema(self) -> Schema:

@@ -12,6 +12,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+import sqlalchemy
 from pyiceberg.catalog import Catalog, load_catalog
 from pyiceberg.partitioning import PartitionField, PartitionSpec
 from pyiceberg.schema import Schema
@@ -254,3 +255,22 @@ def test_changing_is_refused(place: Place) -> None:
     for sql in ("DELETE FROM ns.t", "INSERT INTO ns.t VALUES (1, 'a')", "DROP TABLE ns.t"):
         with pytest.raises(lakedbapi.NotSupportedError):
             place.rows(sql)
+
+
+def test_sqlalchemy_reflects_columns_and_identifier_fields(place: Place) -> None:
+    schema = Schema(
+        NestedField(1, "id", LongType(), required=True),
+        NestedField(2, "name", StringType(), required=False, doc="as it is on the invoice"),
+        identifier_field_ids=[1],
+    )
+    table = place.catalog.create_table("ns.t", schema)
+    table.append(pa.table({"id": pa.array([1], pa.int64()), "name": ["a"]}, schema=table.schema().as_arrow()))
+    engine = sqlalchemy.create_engine(f"{place.url}&schema=ns")
+    reflected = sqlalchemy.Table("t", sqlalchemy.MetaData(), autoload_with=engine)
+    assert [(c.name, c.nullable, c.primary_key, c.comment) for c in reflected.columns] == [
+        ("id", False, True, None),
+        ("name", True, False, "as it is on the invoice"),
+    ]
+    with engine.connect() as connection:
+        assert connection.execute(sqlalchemy.select(reflected)).all() == [(1, "a")]
+    engine.dispose()

@@ -336,3 +336,12 @@ def test_row_ids_of_older_versions_are_refused(tmp_path: Path) -> None:
     table.commit(table.data({"id": [1]}))
     with pytest.raises(lakedbapi.NotSupportedError, match="row ids"):
         table.rows("SELECT rowid FROM t")
+
+
+def test_explain_tells_of_equality_deletes(tmp_path: Path) -> None:
+    table = Table(tmp_path, ID, KEY)
+    table.commit(table.data({"id": [1], "k": ["a"]}))
+    table.commit(table.equality({"k": ["a"], "id": [1]}, [2, 1]), table.data({"id": [2], "k": ["a"]}))
+    told = [row[0] for row in table.rows("EXPLAIN SELECT * FROM t")]
+    assert any("2 of 2 data files read; equality deletes are looked up for 1 of them" in line for line in told)
+    assert "  1 equality delete files by id, k" in told
