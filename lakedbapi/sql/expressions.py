@@ -113,8 +113,54 @@ def render(tree: exp.Expression) -> str:
     return tree.meta[_SOURCE] if tree.meta.get(_PRINTED) == printed else printed
 
 
+def without_null_in_lists(tree: exp.Expression) -> exp.Expression:
+    """`tree` with `x IN (a) OR NULL` for `x IN (a, NULL)` in conditions, which means the same.
+
+    DuckDB 2.0 fails when such a list is about a field of a struct that it reads from a file.
+    """
+    if not _null_lists(tree):
+        return tree
+    tree = tree.copy()
+    for found in _null_lists(tree):
+        values = [value for value in found.expressions if not _is_null(value)]
+        null = exp.cast(exp.Null(), "BOOLEAN", dialect="duckdb")
+        rest = exp.In(this=found.this.copy(), expressions=[value.copy() for value in values])
+        changed = exp.Paren(this=exp.Or(this=rest, expression=null) if values else null)
+        if found is tree:
+            return changed
+        found.replace(changed)
+    return tree
+
+
+def _null_lists(tree: exp.Expression) -> list[exp.In]:
+    return [found for found in tree.find_all(exp.In) if _has_null(found) and not _is_shown(found, tree)]
+
+
+def _has_null(found: exp.In) -> bool:
+    """Whether a list has NULL in it, and is about more than a column."""
+    is_column = isinstance(found.this, exp.Column) and not found.this.table
+    return not is_column and any(_is_null(value) for value in found.expressions)
+
+
+def _is_null(value: exp.Expression) -> bool:
+    return isinstance(value.this if isinstance(value, exp.Cast) else value, exp.Null)
+
+
+def _is_shown(node: exp.Expression, tree: exp.Expression) -> bool:
+    """Whether it stands in the list of a SELECT in `tree`, where it may name a column of the result."""
+    inner: exp.Expression | None = node
+    while inner is not None and not isinstance(inner, (exp.Where, exp.Having, exp.Qualify, exp.Join)):
+        if isinstance(inner, exp.Select):
+            return True
+        inner = None if inner is tree else inner.parent
+    return False
+
+
 def _remember(tree: exp.Expression, text: str) -> exp.Expression:
     """Keep the text that `tree` was parsed from, so that `render` can give it back."""
+    changed = without_null_in_lists(tree)
+    if changed is not tree:
+        return changed
     tree.meta[_SOURCE] = text
     tree.meta[_PRINTED] = tree.sql(dialect=_DIALECT, comments=False)
     return tree

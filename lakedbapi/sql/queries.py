@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from sqlglot import exp
 
 from lakedbapi.errors import ProgrammingError
-from lakedbapi.sql.expressions import parse_query
+from lakedbapi.sql.expressions import parse_query, render, without_null_in_lists
 from lakedbapi.sql.keywords import QUERY_STARTS
 from lakedbapi.sql.reader import Reader
 from lakedbapi.sql.references import is_procedure
@@ -27,7 +27,11 @@ def read_query(reader: Reader, specials: tuple[Special, ...]) -> Select:
         raise reader.error("expected a query")
     tokens = reader.tokens[reader.position :]
     text = reader.remaining_text()
-    return Select(text, identifiers(tokens), specials, parse_query(text))
+    tree = parse_query(text)
+    changed = None if tree is None else without_null_in_lists(tree)
+    if changed is not None and changed is not tree:
+        text, tree = render(changed), changed
+    return Select(text, identifiers(tokens), specials, tree)
 
 
 def table_query(name_text: str, tokens: Iterable[Token], specials: tuple[Special, ...]) -> Select:
