@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import cast
+from typing import Any, cast
 
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
@@ -148,11 +148,11 @@ def _is_null(value: exp.Expression) -> bool:
 
 def _is_shown(node: exp.Expression, tree: exp.Expression) -> bool:
     """Whether it stands in the list of a SELECT in `tree`, where it may name a column of the result."""
-    inner: exp.Expression | None = node
-    while inner is not None and not isinstance(inner, (exp.Where, exp.Having, exp.Qualify, exp.Join)):
-        if isinstance(inner, exp.Select):
-            return True
-        inner = None if inner is tree else inner.parent
+    inner: Any = node
+    while not isinstance(inner, (exp.Where, exp.Having, exp.Qualify, exp.Join)):
+        if isinstance(inner, exp.Select) or inner is tree:
+            return isinstance(inner, exp.Select)
+        inner = inner.parent
     return False
 
 
