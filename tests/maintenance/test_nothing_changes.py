@@ -15,6 +15,7 @@ CALLS = (
     "CALL ducklake_merge_adjacent_files('lake')",
     "CALL ducklake_cleanup_old_files('lake', cleanup_all => true)",
     "CALL ducklake_delete_orphaned_files('lake', cleanup_all => true)",
+    "PURGE FROM t WHERE k = 987654321",
 )
 
 

@@ -140,8 +140,8 @@ class _Expiry:
             for source in sources:
                 begin, end = source.table.c[source.begin], source.table.c[source.end]
                 self._delete(source.table, self._unseen(source.table, begin, func.coalesce(end, dropped)))
-                superseded = source is not sources[-1] and not self._count(source.table)
-                if table_id in gone or superseded:
+                # Those of older columns stay, also when empty: a DuckDB at work remembers which ones there are.
+                if table_id in gone:
                     registered = self._tables.inlined_data_tables
                     self._delete(registered, registered.c.table_name == source.table.name)
                     self.needless.append(source.table)
