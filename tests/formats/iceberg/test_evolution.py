@@ -217,6 +217,7 @@ def test_a_broken_table_leaves_others_alone(tmp_path: Path) -> None:
     with lakedbapi.connect(f"iceberg:///{tmp_path}/lake") as connection:
         assert connection.execute("SELECT id FROM t").fetchall() == [(1,)]
         assert connection.execute("SELECT table_name FROM information_schema.tables").fetchall() == [("t",)]
+        assert connection.execute("SHOW TABLES").fetchall() == [("id",), ("t",)]
         with pytest.raises(lakedbapi.DataError, match="no metadata"):
             connection.execute("SELECT * FROM main.id")
 

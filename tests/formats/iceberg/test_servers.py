@@ -8,8 +8,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import boto3
 import pyarrow as pa
 import pytest
+from moto.server import ThreadedMotoServer
 from pyiceberg.catalog import Catalog, load_catalog
 from pyiceberg.schema import Schema
 from pyiceberg.types import LongType, NestedField, StringType
@@ -95,48 +97,63 @@ def test_views(served: tuple[RestCatalog, int]) -> None:
     connection.close()
 
 
-def test_s3_with_the_credentials_that_the_catalog_hands_out(tmp_path: Path) -> None:
-    server = pytest.importorskip("moto.server")
-    pytest.importorskip("s3fs")
-    running = server.ThreadedMotoServer(ip_address="127.0.0.1", port=0)
+@pytest.fixture
+def aws() -> Iterator[dict[str, str]]:
+    """pyiceberg's properties for services of AWS that run here, with a bucket `lake`."""
+    running = ThreadedMotoServer(ip_address="127.0.0.1", port=0)
     running.start()
-    try:
-        host, port = running.get_host_and_port()
-        config = {
-            "s3.endpoint": f"http://{host}:{port}",
-            "s3.access-key-id": "key",
-            "s3.secret-access-key": "secret",
-            "s3.region": "us-east-1",
-        }
-        import boto3
+    host, port = running.get_host_and_port()
+    login = {"access-key-id": "key", "secret-access-key": "secret", "region": "us-east-1"}
+    properties = {f"{service}.{name}": value for service in ("s3", "glue") for name, value in login.items()}
+    properties |= {f"{service}.endpoint": f"http://{host}:{port}" for service in ("s3", "glue")}
+    client = boto3.client(
+        "s3", endpoint_url=properties["s3.endpoint"], aws_access_key_id="key", aws_secret_access_key="secret"
+    )
+    client.create_bucket(Bucket="lake")
+    yield properties
+    running.stop()
 
-        boto3.client(
-            "s3", endpoint_url=config["s3.endpoint"], aws_access_key_id="key", aws_secret_access_key="secret"
-        ).create_bucket(Bucket="lake")
-        catalog = load_catalog(
-            "behind",
-            type="sql",
-            uri=f"sqlite:///{tmp_path}/c.db",
-            warehouse="s3://lake/warehouse",
-            **{"py-io-impl": "pyiceberg.io.fsspec.FsspecFileIO", **config},
-        )
-        fill(catalog)
-        with serving(RestCatalog(catalog, config)) as rest_port:
-            connection = lakedbapi.connect(f"iceberg+rest://{USER}:{PASSWORD}@127.0.0.1:{rest_port}")
-            assert rows(connection, "SELECT * FROM ns.t") == [(1, "a"), (2, "b")]
-            connection.close()
-        options = {"endpoint_url": config["s3.endpoint"], "key": "key", "secret": "secret"}
-        connection = lakedbapi.connect(
-            f"iceberg+sqlite:///{tmp_path}/c.db",
-            warehouse="s3://lake/warehouse",
-            catalog="behind",
-            storage_options=options,
-        )
-        assert rows(connection, "SELECT count(*) FROM ns.t") == [(2,)]
+
+def on_s3(tmp_path: Path, properties: dict[str, str]) -> Catalog:
+    """A catalog in SQLite with a table in the bucket."""
+    io = {"py-io-impl": "pyiceberg.io.fsspec.FsspecFileIO", **properties}
+    uri = f"sqlite:///{tmp_path}/c.db"
+    catalog = load_catalog("behind", type="sql", uri=uri, warehouse="s3://lake/warehouse", **io)
+    fill(catalog)
+    return catalog
+
+
+def test_s3_with_the_credentials_that_the_catalog_hands_out(tmp_path: Path, aws: dict[str, str]) -> None:
+    catalog = on_s3(tmp_path, aws)
+    with serving(RestCatalog(catalog, aws)) as port:
+        connection = lakedbapi.connect(f"iceberg+rest://{USER}:{PASSWORD}@127.0.0.1:{port}")
+        assert rows(connection, "SELECT * FROM ns.t") == [(1, "a"), (2, "b")]
         connection.close()
-        catalog.close()
-    finally:
-        running.stop()
+    catalog.close()
+
+
+def test_s3_with_options_of_the_connection(tmp_path: Path, aws: dict[str, str]) -> None:
+    catalog = on_s3(tmp_path, aws)
+    options = {"endpoint_url": aws["s3.endpoint"], "key": "key", "secret": "secret"}
+    url = f"iceberg+sqlite:///{tmp_path}/c.db?warehouse=s3://lake/warehouse&catalog=behind"
+    connection = lakedbapi.connect(url, storage_options=options)
+    assert rows(connection, "SELECT count(*) FROM ns.t") == [(2,)]
+    connection.close()
+    (metadata,) = {catalog.load_table("ns.t").metadata_location}
+    location = metadata.removeprefix("s3://")
+    connection = lakedbapi.connect(f"iceberg+s3://{location}", storage_options=options)
+    assert rows(connection, "SELECT count(*) FROM t") == [(2,)]
+    connection.close()
+    catalog.close()
+
+
+def test_glue(aws: dict[str, str]) -> None:
+    io = {"py-io-impl": "pyiceberg.io.fsspec.FsspecFileIO", **aws}
+    catalog = load_catalog("default", type="glue", warehouse="s3://lake/warehouse", **io)
+    fill(catalog)
+    connection = lakedbapi.connect("iceberg+glue://?warehouse=s3://lake/warehouse", storage_options=aws)
+    assert rows(connection, "SELECT * FROM ns.t") == [(1, "a"), (2, "b")]
+    connection.close()
 
 
 def test_a_catalog_in_postgresql(tmp_path: Path) -> None:
