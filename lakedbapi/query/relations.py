@@ -150,7 +150,11 @@ class _Collector:
                 info = view.view(schema.name, identifier)
                 if info is not None:
                     at = replace(place, alias=view.alias, schema=schema.name, suffix=suffix)
-                    self._add_view(RelationName(view.alias, schema.name + suffix, info.name), info, at)
+                    name = RelationName(view.alias, schema.name + suffix, info.name)
+                    if any(self.hidden.values()) and not (self.expanding or suffix):
+                        self._add_apart(name, info, at)
+                    else:
+                        self._add_view(name, info, at)
                 for macro in view.macros_called(schema, identifier):
                     at = replace(place, alias=view.alias, schema=schema.name, suffix=suffix)
                     self._add_macro(RelationName(view.alias, schema.name + suffix, macro.name), macro, at)
@@ -223,6 +227,13 @@ class _Collector:
             self._expand(name, info, place)
         except Error as error:
             self.found[name] = Unusable(error)
+
+    def _add_apart(self, name: RelationName, info: ViewInfo, place: _Place) -> None:
+        """A view over relations of its own: `*` in it would show the hidden columns that those of the query have."""
+        place = replace(place, suffix=" inside")
+        target = name._replace(schema=name.schema + place.suffix)
+        self._add_view(target, info, place)
+        self.found[name] = View(f"SELECT * FROM {'.'.join(map(quote_identifier, target))}")
 
     def _add_macro(self, name: RelationName, info: MacroInfo, place: _Place) -> None:
         """The macro, and what its text can name where the macro is."""
@@ -331,8 +342,8 @@ def _moved(info: ViewInfo, query: Select, place: _Place) -> Select:
     """The query with `place.suffix` behind the schemas that it names of the own catalog."""
     if query.tree is None:
         raise NotSupportedError(
-            f"view {info.name!r} cannot be read at a point in time, since its query is in SQL that only the engine "
-            "understands; read the tables that it names at that point instead"
+            f"view {info.name!r} cannot be read at a point in time, or beside hidden columns of tables, since "
+            "its query is in SQL that only the engine understands; read the tables that it names instead"
         )
     tree = query.tree.copy()
     for table in tree.find_all(exp.Table):

@@ -199,6 +199,14 @@ def test_a_condition_on_a_table_is_none_on_the_view_that_reads_it_too(numbers: L
     assert numbers(f"SELECT n, i FROM {view} JOIN t ON true WHERE i = 105") == [(190, 105)]
 
 
+@pytest.mark.parametrize("view", ["a", "v", "z"])
+def test_a_view_shows_no_hidden_columns_that_the_query_around_it_names(numbers: Lake, view: str) -> None:
+    numbers(f"CREATE VIEW {view}0 AS SELECT * FROM lake.main.t WHERE i < 2")
+    numbers(f"CREATE VIEW {view} AS SELECT * FROM {view}0")
+    rows = numbers(f"SELECT {view}.*, t.rowid FROM t JOIN {view} USING (i) ORDER BY i")
+    assert rows == [(0, "x0", 0), (1, "x1", 1)]
+
+
 def test_tables_may_be_called_like_files(lake: Lake) -> None:
     lake('CREATE TABLE "a/b.parquet" (i INTEGER)')
     lake('INSERT INTO "a/b.parquet" VALUES (1), (2)')
