@@ -35,7 +35,7 @@ _INSTANT = re.compile(
     r"(?:[ T](?P<hour>\d\d?):(?P<minute>\d\d)(?::(?P<second>\d\d)(?:\.(?P<fraction>\d{1,9}))?)?)?"
     r"(?P<bc2> \(BC\))?\s*(?P<zone>Z|[+-]\d\d(?::?\d\d)?(?::?\d\d)?)?"
 )
-_CLOCK = re.compile(r"(?P<sign>-?)(?P<hour>\d+):(?P<minute>\d\d):(?P<second>\d\d)(?:\.(?P<fraction>\d{1,9}))?")
+_CLOCK = re.compile(r"(?P<sign>[-+]?)(?P<hour>\d+):(?P<minute>\d\d):(?P<second>\d\d)(?:\.(?P<fraction>\d{1,9}))?")
 _INTERVAL_PART = re.compile(r"(-?\d+) (year|month|mon|day|microsecond)s?\s*")
 _HEX_ESCAPE = re.compile(rb"\\x([0-9A-Fa-f]{2})")
 
@@ -215,7 +215,7 @@ def _clock_parser(per_second: int) -> Callable[[str], int]:
             raise ValueError(f"not a time: {text!r}")
         seconds = int(match["hour"]) * 3600 + int(match["minute"]) * 60 + int(match["second"])
         value = seconds * per_second + int((match["fraction"] or "").ljust(9, "0")) * per_second // 1_000_000_000
-        return -value if match["sign"] else value
+        return -value if match["sign"] == "-" else value
 
     return parse
 
@@ -224,7 +224,8 @@ _micros = _clock_parser(1_000_000)
 
 
 def _parse_interval(text: str) -> pa.MonthDayNano:
-    """`1 year 2 months 3 days 04:05:06.789`; PostgreSQL shortens months to `mons`.
+    """`1 year 2 months 3 days 04:05:06.789`; PostgreSQL shortens months to `mons`, and signs a clock behind a negative
+    number of days or months.
 
     DuckDB's UPDATE of inlined rows leaves `0 months 3 days 5 microseconds`.
     """
