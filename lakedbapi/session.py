@@ -191,7 +191,7 @@ class Session:
             if self.in_transaction:
                 raise ProgrammingError("DETACH cannot run inside a transaction with changes: commit or roll back first")
             found = self._attached(alias)
-            self._catalogs.pop(found)
+            self._catalogs.pop(found).release()
             self._read_only.pop(found, None)
             if self.search_path[0] == found:
                 self.search_path = WITHOUT_CATALOG
@@ -251,6 +251,8 @@ class Session:
             self.rollback()
             self._closed = True
             self._drop_engine()
+            for catalog in self._catalogs.values():
+                catalog.release()
 
     def catalog_view(self, alias: str, as_of: AsOf | None = None) -> CatalogView:
         """The catalog as the open transaction sees it, or as it was at `as_of`. In autocommit: as it is now."""

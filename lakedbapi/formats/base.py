@@ -288,6 +288,9 @@ class Catalog(ABC):
             f"tables of format {self.format!r} have no maintenance here: use the tools of their writer, such as Spark"
         )
 
+    def release(self) -> None:
+        """The session that opened the catalog has ended: give back what only one process can have."""
+
     def close(self) -> None:
         """Release connections; the catalog can be used again and reconnects."""
 

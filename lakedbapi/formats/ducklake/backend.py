@@ -186,6 +186,9 @@ class Backend(ABC):
         OperationalError when it cannot be done now.
         """
 
+    def release(self) -> None:
+        """A session that used the catalog has ended: give back what only one process can have."""
+
     def dispose(self) -> None:
         """Close the pooled connections; the next use opens new ones."""
         self.engine.dispose()

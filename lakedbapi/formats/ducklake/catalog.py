@@ -321,6 +321,9 @@ class DuckLakeCatalog(Catalog):
     def maintenance(self) -> DuckLakeMaintenance:
         return DuckLakeMaintenance(self)
 
+    def release(self) -> None:
+        self.backend.release()
+
     def close(self) -> None:
         self.backend.dispose()
 

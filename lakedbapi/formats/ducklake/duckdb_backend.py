@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any, ClassVar
+from weakref import WeakSet
 
 import duckdb
 from sqlalchemy import text
@@ -18,6 +19,9 @@ from lakedbapi import errors
 from lakedbapi.formats.ducklake.backend import DEFAULT_BUSY_TIMEOUT, Backend, Failure, pooled_engine
 from lakedbapi.formats.ducklake.duckdb_dialect import Connection as DuckDBConnection
 from lakedbapi.formats.ducklake.duckdb_dialect import DuckDBDialect
+
+_CONFIG: dict[str, Any] = {"storage_compatibility_version": "v1.0.0"}
+"""New files can be opened by every DuckDB since 1.0, as by those that write DuckLakes."""
 
 
 class DuckDBBackend(Backend):
@@ -30,6 +34,9 @@ class DuckDBBackend(Backend):
     )
     _locks: ClassVar[dict[str, threading.Lock]] = {}
     _databases: ClassVar[dict[tuple[int, str], duckdb.DuckDBPyConnection]] = {}
+    _users: ClassVar[dict[tuple[int, str], WeakSet[DuckDBBackend]]] = {}
+    """Those that asked for the engine of a database and have not released it."""
+    _opening: ClassVar[threading.Lock] = threading.Lock()
 
     def __init__(
         self, path: Path, schema: str | None = None, *, busy_timeout: int = DEFAULT_BUSY_TIMEOUT, create: bool = False
@@ -41,6 +48,8 @@ class DuckDBBackend(Backend):
 
     @property
     def engine(self) -> Engine:
+        with self._opening:
+            self._users.setdefault(self._key, WeakSet()).add(self)
         return pooled_engine(("duckdb", str(self.path)), self._new_engine)
 
     def _new_engine(self) -> Engine:
@@ -50,22 +59,38 @@ class DuckDBBackend(Backend):
             URL.create("duckdb"),
         )
 
+    @property
+    def _key(self) -> tuple[int, str]:
+        return os.getpid(), str(self.path)
+
     def _connect(self) -> Any:
-        key = (os.getpid(), str(self.path))
-        database = self._databases.get(key)
-        if database is None:
-            if not self._create and not self.path.exists():
-                raise errors.OperationalError(f"catalog {self.name}: no such file")
-            try:
-                database = duckdb.connect(str(self.path))
-            except duckdb.IOException as error:
-                raise errors.OperationalError(
-                    f"catalog {self.name}: cannot be opened ({error}); "
-                    "a DuckDB file is open in one process at a time, so close it there"
-                ) from error
-            database.execute("SET TimeZone = 'UTC'")
-            self._databases[key] = database
-        return DuckDBConnection(database.cursor())
+        with self._opening:
+            database = self._databases.get(self._key)
+            if database is None:
+                database = self._databases[self._key] = self._open()
+            return DuckDBConnection(database.cursor())
+
+    def _open(self) -> duckdb.DuckDBPyConnection:
+        if not self._create and not self.path.exists():
+            raise errors.OperationalError(f"catalog {self.name}: no such file")
+        try:
+            database = duckdb.connect(str(self.path), config=_CONFIG)
+        except duckdb.IOException as error:
+            raise errors.OperationalError(
+                f"catalog {self.name}: cannot be opened ({error}); "
+                "a DuckDB file is open in one process at a time, so close it there"
+            ) from error
+        database.execute("SET TimeZone = 'UTC'")
+        return database
+
+    def release(self) -> None:
+        """Close the file when nobody else in this process uses it, so that another process can open it."""
+        with self._opening:
+            users = self._users.get(self._key, WeakSet[DuckDBBackend]())
+            users.discard(self)
+            database = None if users else self._databases.pop(self._key, None)
+            if database is not None:
+                database.close()
 
     @contextmanager
     def _write_connection(self) -> Iterator[Connection]:

@@ -13,9 +13,10 @@ from sqlalchemy import Column, MetaData, String, Table, and_, cast, func, or_, s
 from sqlalchemy.engine import Connection
 from sqlalchemy.sql import ColumnElement
 
+from lakedbapi.errors import NotSupportedError
 from lakedbapi.formats.ducklake.backend import Backend
 from lakedbapi.formats.ducklake.columnar import fetch_columns
-from lakedbapi.formats.ducklake.metadata import Tables
+from lakedbapi.formats.ducklake.metadata import DuckDBType, Tables
 from lakedbapi.formats.ducklake.objects import load_schema
 from lakedbapi.formats.ducklake.stats import child_fields
 from lakedbapi.formats.ducklake.values import default_array, evolve, typed_array
@@ -23,6 +24,7 @@ from lakedbapi.model.catalog import TableInfo
 from lakedbapi.model.scan import RowGroup
 from lakedbapi.model.types import Field, Scalar, Schema, Type
 
+_VARIANT = Scalar("variant")
 _TEMPORAL = ("date", "time", "interval")
 """How types begin whose Python values lose nanoseconds, months, 24:00:00, infinity, or years outside of 1 to 9999."""
 
@@ -110,6 +112,8 @@ def read_rows(
 
 def _selected(source: Table, field: Field, backend: Backend) -> Any:
     column = source.c[_matching(source, field.name)]
+    if field.type == _VARIANT and backend.kind == "duckdb":
+        return cast(cast(column, DuckDBType("JSON")), String)
     if backend.kind in ("postgresql", "duckdb") and _is_temporal(field.type):
         return cast(column, String)
     return column
@@ -131,6 +135,11 @@ def _matching(source: Table, name: str) -> str:
 def _column(field: Field, stored: Field | None, values: Mapping[int, Sequence[Any]], length: int) -> pa.Array:
     if stored is None:
         return default_array(field, length)
+    if stored.type == _VARIANT and any(isinstance(value, (bytes, memoryview)) for value in values[field.id]):
+        raise NotSupportedError(
+            f"column {field.name!r} has VARIANT values in the catalog itself, in a form that is not read here; "
+            "CALL ducklake_flush_inlined_data in the program that wrote them moves them to a data file"
+        )
     return evolve(typed_array(values[field.id], stored.type), stored, field)
 
 
@@ -151,10 +160,9 @@ def _fits(type: Type, backend_kind: str, *, nested: bool) -> bool:
         return all(_fits(child.type, backend_kind, nested=True) for child in children)
     if not isinstance(type, Scalar):
         return True
-    if nested and (type.name == "blob" or (backend_kind == "postgresql" and type.name.startswith(_TEMPORAL))):
+    temporal = backend_kind == "postgresql" and type.name.startswith(_TEMPORAL)
+    if nested and (type.name in ("blob", "json") or temporal):
         return False  # DuckDB cannot read back its own text of these.
-    if nested and type.name == "json" and backend_kind == "duckdb":
-        return False  # DuckDB takes the text of a list or struct of JSON for JSON itself.
     return type.name not in ("geometry", "variant")
 
 

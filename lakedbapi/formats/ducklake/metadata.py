@@ -46,7 +46,7 @@ def format_timestamp(instant: datetime) -> str:
     return (text.rstrip("0") if "." in text else text) + "+00"
 
 
-class _DuckDBType(UserDefinedType[Any]):
+class DuckDBType(UserDefinedType[Any]):
     """A DuckDB type, spelled as given."""
 
     cache_ok = True
@@ -71,7 +71,7 @@ class Instant(TypeDecorator[datetime]):
             # DuckDB's own MySQL catalogs keep whole seconds; microseconds are a superset of that.
             return dialect.type_descriptor(mysql.DATETIME(fsp=6))
         if dialect.name == "duckdb":
-            return dialect.type_descriptor(_DuckDBType("TIMESTAMPTZ"))
+            return dialect.type_descriptor(DuckDBType("TIMESTAMPTZ"))
         return dialect.type_descriptor(String())
 
     def process_bind_param(self, value: datetime | None, dialect: Dialect) -> Any:
@@ -124,7 +124,7 @@ class Uuid(TypeDecorator[str]):
         if dialect.name == "postgresql":
             return dialect.type_descriptor(postgresql.UUID(as_uuid=False))
         if dialect.name == "duckdb":
-            return dialect.type_descriptor(_DuckDBType("UUID"))
+            return dialect.type_descriptor(DuckDBType("UUID"))
         return dialect.type_descriptor(_TEXT)
 
     def process_result_value(self, value: Any, dialect: Dialect) -> str | None:

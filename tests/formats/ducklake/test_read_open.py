@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 from sqlalchemy import delete, insert, select
 
+import lakedbapi
 from compliance.peers.lakes import POSTGRESQL, Place, on_postgresql
 from compliance.peers.peer import Peer
 from lakedbapi import errors, formats, url
@@ -240,6 +241,25 @@ def test_a_duckdb_file_that_another_process_holds_is_named(tmp_path: Path) -> No
         with pytest.raises(errors.OperationalError, match=r"c\.ducklake.*one process at a time"):
             place.open().latest()
         other.kill()
+
+
+def test_a_duckdb_file_is_free_again_when_the_last_connection_is_closed(tmp_path: Path) -> None:
+    def connect() -> lakedbapi.Connection:
+        return lakedbapi.connect(f"ducklake+duckdb:///{tmp_path}/c.ducklake", autocommit=True)
+
+    def others_can_open_it() -> bool:
+        program = f"import duckdb; duckdb.connect('{tmp_path}/c.ducklake')"
+        return subprocess.run([sys.executable, "-c", program], capture_output=True).returncode == 0
+
+    first, second = connect(), connect()
+    first.cursor().execute("CREATE TABLE t (a INTEGER)")
+    first.close()
+    second.cursor().execute("INSERT INTO t VALUES (1)")
+    assert not others_can_open_it()
+    second.close()
+    assert others_can_open_it()
+    with connect() as third:
+        assert third.cursor().execute("SELECT * FROM t").fetchall() == [(1,)]
 
 
 def test_a_catalog_that_was_replaced_is_read_anew(tmp_path: Path) -> None:

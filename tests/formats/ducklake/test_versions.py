@@ -338,3 +338,12 @@ def test_schemas_inside_of_schemas_are_told_apart(connect: Connect, tmp_path: Pa
     assert run('SELECT sum(n) FROM "a.b".t') == [(33,)]
     with pytest.raises(errors.NotSupportedError, match=r"'a\.b' lies in another schema"):
         run('CREATE TABLE "a.b".u (i INTEGER)')
+
+
+def test_attach_takes_the_version(tmp_path: Path) -> None:
+    with lakedbapi.connect("lake://", autocommit=True, allow_attach=True) as connection:
+        options = f"DATA_PATH '{tmp_path}/data/', DUCKLAKE_VERSION '1.1'"
+        connection.execute(f"ATTACH 'ducklake:sqlite:{tmp_path}/c.sqlite' AS new ({options})")
+        connection.execute("CREATE TABLE new.t AS SELECT 1 AS a")
+    with sqlite3.connect(tmp_path / "c.sqlite") as catalog:
+        assert catalog.execute("SELECT value FROM ducklake_metadata WHERE key = 'version'").fetchall() == [("1.1",)]
