@@ -33,7 +33,7 @@ def test_rows_ids_and_changes_stay_at_every_snapshot(lake: Lake, seed: int) -> N
 @pytest.mark.parametrize("seed", range(6))
 def test_kept_snapshots_stay_when_any_others_expire(lake: Lake, seed: int) -> None:
     choice = random.Random(seed)
-    _grow(lake, seed)
+    grow(lake, seed)
     last = newest(lake)
     before = rows(lake, last)
     for _ in range(3):
@@ -50,7 +50,7 @@ def test_kept_snapshots_stay_when_any_others_expire(lake: Lake, seed: int) -> No
 @pytest.mark.parametrize("seed", range(4))
 def test_changes_since_the_first_kept_snapshot_stay(lake: Lake, seed: int) -> None:
     choice = random.Random(seed)
-    _grow(lake, seed)
+    grow(lake, seed)
     last = newest(lake)
     first = choice.randint(2, last - 3)
     before = changes(lake, first, last)
@@ -60,7 +60,7 @@ def test_changes_since_the_first_kept_snapshot_stay(lake: Lake, seed: int) -> No
         assert changes(lake, first, last) == before, call
 
 
-def _grow(lake: Lake, seed: int) -> None:
+def grow(lake: Lake, seed: int) -> None:
     """A history with some maintenance in it."""
     choice = random.Random(seed)
     is_open = False

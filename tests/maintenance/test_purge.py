@@ -22,6 +22,8 @@ from lakedbapi import NotSupportedError, OperationalError, ProgrammingError
 from lakedbapi.formats.ducklake.catalog import DuckLakeCatalog
 from lakedbapi.storage.filesystem import Storage
 from tests.dml.conftest import Lake
+from tests.maintenance.histories import newest, rows
+from tests.maintenance.test_nothing_changes import grow
 
 SECRET = "joe@example.org"
 DAYS = 24 * 60 * 60
@@ -453,3 +455,24 @@ def test_a_format_without_maintenance(small: Lake, monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(DuckLakeCatalog, "capabilities", replace(DuckLakeCatalog.capabilities, maintenance=False))
     with pytest.raises(NotSupportedError, match="no maintenance here"):
         small("PURGE FROM t WHERE id = 1")
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_after_any_history(lake: Lake, data: Path, seed: int) -> None:
+    """Told by a second way: the values of `k` in all Parquet files, read without any catalog."""
+    grow(lake, seed)
+    last = newest(lake)
+    before = rows(lake, last)
+    assert any(30 <= k <= 34 for found in before.values() for _, k, *_ in found)
+    expected = sorted(lake("SELECT rowid, * FROM t WHERE (k BETWEEN 30 AND 34) IS NOT TRUE"), key=repr)
+    lake("PURGE FROM t WHERE k BETWEEN 30 AND 34")
+    assert sorted(lake("SELECT rowid, * FROM t"), key=repr) == expected
+    after = rows(lake, last)
+    assert after == {id: before[id] for id in after}
+    assert not any(30 <= k <= 34 for found in after.values() for _, k, *_ in found)
+    seen = {id for id, found in before.items() if any(30 <= k <= 34 for _, k, *_ in found)}
+    assert after.keys().isdisjoint(seen)
+    for path in data.rglob("*.parquet"):
+        if not path.name.endswith("-delete.parquet"):
+            values = pq.read_table(path, columns=["k"]).column("k").to_pylist()
+            assert not any(30 <= k <= 34 for k in values), path
