@@ -19,11 +19,11 @@ from lakedbapi.formats.iceberg.manifests import (
     Manifest,
     ManifestFile,
     first_row_ids,
-    read_manifest,
+    read_manifests,
 )
 from lakedbapi.formats.iceberg.paths import Paths
 
-ReadBytes = Callable[[str], bytes]
+ReadMany = Callable[[Sequence[str]], Sequence[bytes]]
 
 FILES = pa.schema(
     [
@@ -59,30 +59,30 @@ class LiveFiles:
         return pa.array(values, type).take(scopes.combine_chunks())
 
 
-def live_files(manifests: Sequence[ManifestFile], paths: Paths, read: ReadBytes) -> LiveFiles:
+def live_files(manifests: Sequence[ManifestFile], paths: Paths, read_many: ReadMany) -> LiveFiles:
     """Reads the manifests that have live files. DataError when they contradict the format."""
-    collected = _Collector(paths, read)
-    for manifest in manifests:
-        if manifest.has_live_files:
-            collected.add(manifest)
+    collected = _Collector(paths)
+    wanted = [manifest for manifest in manifests if manifest.has_live_files]
+    found = read_manifests([paths.full(manifest.path) for manifest in wanted], read_many)
+    for file, manifest in zip(wanted, found, strict=True):
+        collected.add(file, manifest)
     return collected.files()
 
 
 class _Collector:
-    def __init__(self, paths: Paths, read: ReadBytes) -> None:
+    def __init__(self, paths: Paths) -> None:
         self._paths = paths
-        self._read = read
         self._tables: dict[int, list[pa.Table]] = {0: [], 1: []}
         self._partitions: list[Partition] = []
         self._scopes: dict[tuple[Any, ...], int] = {}
 
-    def add(self, file: ManifestFile) -> None:
-        path = self._paths.full(file.path)
-        manifest = read_manifest(path, lambda: self._read(path))
+    def add(self, file: ManifestFile, manifest: Manifest) -> None:
         entries = inherit(manifest, file)
         entries = entries.filter(pc.not_equal(entries.column("status"), DELETED))
         if pc.any(entries.column("encrypted")).as_py():
-            raise NotSupportedError(f"files listed in {path!r} are encrypted, and encrypted files cannot be read here")
+            raise NotSupportedError(
+                f"files listed in {file.path!r} are encrypted, and encrypted files cannot be read here"
+            )
         scopes = np.array(self._numbers(manifest, file.spec_id), np.int64)
         entries = entries.append_column("path", self._paths.full_all(entries.column("raw_path")))
         entries = entries.append_column("spec_id", pa.array(np.full(entries.num_rows, file.spec_id, np.int32)))

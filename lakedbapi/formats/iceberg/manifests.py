@@ -7,8 +7,9 @@ import math
 import struct
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Generic, TypeVar
 
 import numpy as np
@@ -42,6 +43,7 @@ EXISTING, ADDED, DELETED = 0, 1, 2
 """The status of an entry."""
 
 _CACHE_BYTES = 512 << 20
+_READ_TOGETHER = 64
 
 
 @dataclass(frozen=True)
@@ -173,9 +175,21 @@ def read_list(path: str, read: Callable[[], bytes]) -> tuple[ManifestFile, ...]:
     return _lists.get(path, lambda: _decoded("manifest list", path, lambda: _list(read(), path)))
 
 
-def read_manifest(path: str, read: Callable[[], bytes]) -> Manifest:
-    """DataError when the file is no manifest."""
-    return _manifests.get(path, lambda: _decoded("manifest", path, lambda: _manifest(read(), path)))
+def read_manifests(paths: Sequence[str], read_many: Callable[[Sequence[str]], Sequence[bytes]]) -> Iterator[Manifest]:
+    """Those that are not known are read several at a time. DataError when a file is no manifest."""
+    for start in range(0, len(paths), _READ_TOGETHER):
+        some = paths[start : start + _READ_TOGETHER]
+        missing = [path for path in some if path not in _manifests]
+        contents = dict(zip(missing, read_many(missing), strict=True))
+        for path in some:
+            yield _manifests.get(path, partial(_read_manifest, path, contents, read_many))
+
+
+def _read_manifest(
+    path: str, contents: Mapping[str, bytes], read_many: Callable[[Sequence[str]], Sequence[bytes]]
+) -> Manifest:
+    data = contents[path] if path in contents else read_many([path])[0]
+    return _decoded("manifest", path, lambda: _manifest(data, path))
 
 
 def _list(data: bytes, path: str) -> tuple[ManifestFile, ...]:
@@ -288,6 +302,10 @@ class _Cache(Generic[T]):
         self._values: OrderedDict[str, T] = OrderedDict()
         self._bytes = 0
         self._lock = threading.Lock()
+
+    def __contains__(self, path: str) -> bool:
+        with self._lock:
+            return path in self._values
 
     def get(self, path: str, make: Callable[[], T]) -> T:
         with self._lock:

@@ -93,7 +93,7 @@ class TableVersion:
 
     @cached_property
     def live(self) -> LiveFiles:
-        return live_files(self.manifests, self.paths, self.storage.read_bytes)
+        return live_files(self.manifests, self.paths, self.storage.read_many)
 
     @cached_property
     def deletes(self) -> DeleteIndex:
