@@ -266,4 +266,6 @@ class TableVersion:
         )
 
     def _data(self, files: pa.Table) -> pa.Table:
-        return self.live.data.take(files.column("file_id"))
+        """The entries of `files`, a subset of the table's in its order."""
+        everything = self.live.data
+        return everything if files.num_rows == everything.num_rows else everything.take(files.column("file_id"))
