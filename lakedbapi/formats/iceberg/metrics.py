@@ -20,6 +20,7 @@ from lakedbapi.model.types import Decimal, Field, Scalar, Type
 
 _MICROSECONDS = frozenset({"time", "timestamp", "timestamptz"})
 _NANOSECONDS = frozenset({"timestamp_ns", "timestamptz_ns"})
+_LIMIT = 2**63
 _CALENDAR = {"year": "Y", "month": "M", "day": "D", "hour": "h"}
 _CALENDAR_TYPES = {
     "date": "D",
@@ -153,10 +154,12 @@ _ENCODINGS: Mapping[str, tuple[tuple[int, str], ...]] = {
 
 def _typed(numbers: npt.NDArray[Any], name: str, width: int, target: pa.DataType) -> pa.Array:
     if name in _MICROSECONDS | _NANOSECONDS:
-        if width == 4:  # It was a date.
-            unit = 86_400_000_000 if name in _MICROSECONDS else 86_400_000_000_000
-            numbers = numbers.astype(np.int64) * unit
-        return pa.array(numbers, pa.int64()).cast(target)
+        if width == 8:
+            return pa.array(numbers, pa.int64()).cast(target)
+        days = numbers.astype(np.int64)  # It was a date.
+        per_day = 86_400_000_000 if name in _MICROSECONDS else 86_400_000_000_000
+        fits = np.abs(days) < _LIMIT // per_day
+        return pa.array(np.where(fits, days, 0) * per_day, pa.int64(), mask=~fits).cast(target)
     if name == "date":
         return pa.array(numbers, pa.int32()).cast(target)
     if name in ("float32", "float64"):
@@ -205,6 +208,10 @@ def _span(numbers: pa.Array, part: str, unit: str, type: Type) -> tuple[pa.Array
     """
     missing = numbers.is_null().to_numpy(zero_copy_only=False)
     counts: npt.NDArray[np.int64] = pc.fill_null(numbers, 0).to_numpy()
+    if unit == "ns":
+        days = np.abs(counts.astype(f"datetime64[{part}]").astype("datetime64[D]").astype(np.int64))
+        missing = missing | (days > _LIMIT // 86_400_000_000_000 - 366)  # Nanoseconds end in the year 2262.
+        counts = np.where(missing, 0, counts)
     start = (counts - (counts <= 0)).astype(f"datetime64[{part}]").astype(f"datetime64[{unit}]")
     end = (counts + 1).astype(f"datetime64[{part}]").astype(f"datetime64[{unit}]") - 1
     lower, upper = (pa.array(values.astype(np.int64), mask=missing) for values in (start, end))

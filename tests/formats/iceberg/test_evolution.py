@@ -8,6 +8,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from pyiceberg.transforms import YearTransform
 from pyiceberg.types import (
     DateType,
     DoubleType,
@@ -19,6 +20,7 @@ from pyiceberg.types import (
     NestedField,
     StringType,
     StructType,
+    TimestampNanoType,
     TimestampType,
 )
 
@@ -234,3 +236,21 @@ def test_a_connection_at_a_snapshot_of_one_table(tmp_path: Path) -> None:
         assert connection.execute("SELECT id FROM t").fetchall() == [(1,)]
         with pytest.raises(lakedbapi.ProgrammingError, match=f"table main.id has no snapshot {first}"):
             connection.execute("SELECT * FROM main.id")
+
+
+def test_days_that_nanoseconds_cannot_count(tmp_path: Path) -> None:
+    """A date that was widened may lie far outside of what the new type can hold: nothing follows from its bounds."""
+    table = Table(tmp_path, ID, NestedField(2, "d", DateType(), required=False), version=3)
+    day, far = (19_000).to_bytes(4, "little"), (2_932_896).to_bytes(4, "little")  # 2022-01-08, 9999-12-31
+    table.commit(table.data({"id": [1], "d": [19_000]}, **metrics(day, far)))
+    table.evolve(ID, NestedField(2, "d", TimestampNanoType(), required=False))
+    assert table.rows("SELECT id FROM t WHERE d >= '2022-01-08'") == [(1,)]
+    assert table.rows("SELECT id FROM t WHERE d < '2022-01-08'") == []
+
+
+def test_partitions_that_nanoseconds_cannot_count(tmp_path: Path) -> None:
+    table = Table(tmp_path, ID, NestedField(2, "d", TimestampNanoType(), required=False), version=3)
+    table.partition((2, YearTransform()))
+    table.commit(table.data({"id": [1], "d": [0]}, (8029,)), table.data({"id": [2], "d": [0]}, (0,)))
+    assert table.rows("SELECT id FROM t WHERE d < '1971-01-01'") == [(1,), (2,)]
+    assert table.rows("SELECT id FROM t WHERE d >= '1971-01-01'") == []

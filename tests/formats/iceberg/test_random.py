@@ -65,7 +65,7 @@ def actions(draw: st.DrawFn) -> list[tuple[str, int, int, list[int | None]]]:
     return draw(st.lists(action, min_size=1, max_size=3))
 
 
-@settings(max_examples=8)
+@settings(max_examples=5)
 @given(st.lists(actions(), min_size=2, max_size=5))
 def test_random_histories(commits: list[list[tuple[str, int, int, list[int | None]]]]) -> None:
     with tempfile.TemporaryDirectory() as folder:
