@@ -68,6 +68,17 @@ class Worker:
             self.cursor.execute("COMMIT")
             self._acknowledge("commit", 30)
 
+    def swap(self) -> None:
+        """Transactions on the one table `t(id, worker, counter)`: 30 new rows, and as many of the oldest less."""
+        for n in range(self.count):
+            self.cursor.execute("BEGIN")
+            self.cursor.execute(
+                "INSERT INTO t SELECT ? + i, ?, 0 FROM range(30) r(i)", (self._first_id(n), self.number)
+            )
+            self.cursor.execute("DELETE FROM t WHERE id IN (SELECT id FROM t ORDER BY worker NULLS FIRST, id LIMIT 30)")
+            self.cursor.execute("COMMIT")
+            self._acknowledge("commit", 30)
+
     def _first_id(self, n: int) -> int:
         """The first of 100 ids that only this process has."""
         return 100_000 * (self.number + 1) + 100 * n
@@ -81,6 +92,7 @@ JOBS: dict[str, Callable[[Worker], None]] = {
     "insert": Worker.insert,
     "insert_apart": Worker.insert_apart,
     "transfer": Worker.transfer,
+    "swap": Worker.swap,
 }
 
 
