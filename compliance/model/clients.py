@@ -95,7 +95,7 @@ class Lake:
                 for identity, kind, row in changes_between(old, new, table):
                     expected[(number, self._row_ids[table.id, identity], kind, canonical(row))] += 1
         actual = Counter((row[0], row[1], row[2], canonical(row[3:])) for row in cursor.fetchall())
-        same("the change feed", _without_idle_updates(actual), expected)
+        same("the change feed", without_idle_updates(actual), expected)
 
     def _check_rows(self, sql: str, table: Table, parameters: Sequence[Value] = ()) -> None:
         cursor = self.observer.execute(sql, parameters or None)
@@ -327,7 +327,7 @@ def _shown(tables: Tables) -> Mapping[int, Value]:
     return {id: (table.name, table.columns, table.partition, table.contents()) for id, table in tables.items()}
 
 
-def _without_idle_updates(changes: Counter[Value]) -> Counter[Value]:
+def without_idle_updates(changes: Counter[Value]) -> Counter[Value]:
     """The feed without updates that change nothing, which copy-on-write leaves out."""
     kept = Counter(changes)
     for snapshot, row_id, kind, row in changes:

@@ -40,6 +40,11 @@ COLUMN_NAMES = ("a", "b", "c", "d", "e", "Long name", "select", "ü")
 
 
 class TableSteps(Program):
+    table_options = ""
+    """What stands behind the columns of CREATE TABLE."""
+    initial_defaults = True
+    """Whether a new column can have a value in the rows that are there."""
+
     def create(self, data: Data, client: Client, name: str) -> None:
         """A new table of that name, which is free."""
         draw, number = data.draw, self.lake.number
@@ -51,6 +56,7 @@ class TableSteps(Program):
         sql = f"CREATE TABLE {quoted(name)} ({defined})"
         if partition:
             sql += f" PARTITIONED BY ({self._partition_sql(columns, partition)})"
+        sql += self.table_options
         note(f"{self.clients.index(client)}: {sql}")
         table = Table(self.lake.number(), name, tuple(columns), partition=partition, altered=True)
         client.set_tables(sql, {**client.tables, table.id: table})
@@ -165,6 +171,8 @@ class TableSteps(Program):
         if table is None:
             return
         column = self._new_column(data.draw, name)
+        if not self.initial_defaults:
+            column = replace(column, default=None)
         column = replace(column, initial=column.default)
         sql = f"ALTER TABLE {quoted(table.name)} ADD COLUMN {self.definition(column)}"
         if name.casefold() in {other.casefold() for other in table.names}:
@@ -237,7 +245,7 @@ class TableSteps(Program):
         fields: tuple[Column, ...] | None = None
         if kind == "add":
             type = data.draw(st.sampled_from(SCALARS))
-            value = data.draw(values(type))
+            value = data.draw(values(type)) if self.initial_defaults else None
             new = Column(self.lake.number(), name, type, default=value, initial=value)
             default = "" if value is None else f" DEFAULT {literal(value, type)}"
             sql = f"{start} ADD COLUMN {shown_path}.{quoted(name)} {type_sql(type)}{default}"

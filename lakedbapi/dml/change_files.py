@@ -22,7 +22,7 @@ from lakedbapi.model.sql_types import quote_identifier
 from lakedbapi.model.types import Field, Scalar, Schema
 from lakedbapi.transaction import CatalogView, Contents, Transaction
 
-_FIELD = Field(CHANGE_TYPE, Scalar("varchar"), 2147483541)
+_FIELD = Field(CHANGE_TYPE, Scalar("varchar"), 2147480000)
 _TOUCHED, _COPIED, _NEW = (RelationName("memory", "main", f"_lake_{name}") for name in ("touched", "copied", "new"))
 _ID = "_lake_row_id"
 

@@ -81,7 +81,10 @@ class _Version:
         """The rows of change files, each of which says what happened to it."""
         files = _in_columns(self.actions.cdc)
         # Change files have no field id for the kind of change.
-        groups = tuple(replace(group, match=NAME) for group in self._groups(files))
+        groups = tuple(
+            replace(group, match=NAME, names={**group.names, _KIND.id: CHANGE_TYPE} if group.names else {})
+            for group in self._groups(files)
+        )
         return ChangeScan(None, self.version, Scan(Schema((*self.table.schema.fields, _KIND)), groups))
 
     def _rows(

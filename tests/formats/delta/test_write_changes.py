@@ -51,6 +51,16 @@ def test_an_update_tells_both_sides(lake: lakedbapi.Connection, table: Path) -> 
     assert info(table)["operationMetrics"]["numAddedChangeFiles"] == str(len(cdc))
 
 
+@pytest.mark.parametrize("mode", ["name", "id"])
+def test_columns_have_other_names_in_change_files(lake: lakedbapi.Connection, mode: str) -> None:
+    lake.execute(f"CREATE TABLE m (i BIGINT, r STRUCT(x INTEGER)) WITH ({FEED}, 'delta.columnMapping.mode' = '{mode}')")
+    lake.execute("INSERT INTO m SELECT i, {'x': i} FROM range(100) r(i)")
+    lake.execute("UPDATE m SET r = {'x': 7} WHERE i = 3")
+    lake.execute("ALTER TABLE m RENAME COLUMN i TO j")
+    told = rows(lake, "SELECT change_type, j, r.x FROM table_changes('m', 2, 3) ORDER BY ALL")
+    assert told == [("update_postimage", 3, 7), ("update_preimage", 3, 3)]
+
+
 def test_an_update_that_changes_nothing_is_told(lake: lakedbapi.Connection) -> None:
     lake.execute("UPDATE t SET s = s WHERE i = 1")
     assert changes(lake, 2) == [("update_postimage", 1, "s1"), ("update_preimage", 1, "s1")]
