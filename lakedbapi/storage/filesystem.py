@@ -99,6 +99,9 @@ class Storage:
 
     def read_bytes(self, path: str) -> bytes:
         with _reported("reading", path):
+            if self.is_local:
+                with open(path, "rb") as file:
+                    return file.read()
             return bytes(self.filesystem.cat_file(path))
 
     def read_many(self, paths: Sequence[str]) -> Sequence[bytes]:

@@ -79,7 +79,7 @@ def from_json(actions: list[dict[str, Any]], versions: list[int], schema: pa.Sch
 
 def from_struct(structs: pa.ChunkedArray, schema: pa.Schema) -> pa.Table:
     """File actions as a checkpoint has them: a struct column, whose NULL rows are other actions."""
-    present = pa.chunked_array([chunk.filter(chunk.is_valid()) for chunk in structs.chunks], structs.type)
+    present = pa.chunked_array([_valid(chunk) for chunk in structs.chunks], structs.type)
     names = {field.name for field in structs.type}
     arrays = []
     for column in schema:
@@ -90,6 +90,16 @@ def from_struct(structs: pa.ChunkedArray, schema: pa.Schema) -> pa.Table:
         chunks = [_conformed(chunk.field(name), column.type) for chunk in present.chunks]
         arrays.append(pa.chunked_array(chunks, column.type))
     return pa.Table.from_arrays(arrays, schema=schema)
+
+
+def _valid(array: pa.StructArray) -> pa.StructArray:
+    """Without NULLs: not copied where they lie at the ends, as they do in checkpoints."""
+    numbers = np.flatnonzero(array.is_valid().to_numpy(zero_copy_only=False))
+    if not len(numbers):
+        return array.slice(0, 0)
+    first, count = int(numbers[0]), len(numbers)
+    whole = int(numbers[-1]) - first + 1 == count
+    return array.slice(first, count) if whole else array.take(pa.array(numbers))
 
 
 def _conformed(array: pa.Array, type: pa.DataType) -> pa.Array:

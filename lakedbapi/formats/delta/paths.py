@@ -28,7 +28,9 @@ def full_paths(root: str, paths: pa.Array | pa.ChunkedArray) -> pa.Array:
     """
     array = paths.combine_chunks() if isinstance(paths, pa.ChunkedArray) else paths
     decoded = _decoded(array)
-    absolute = pc.match_substring_regex(array, "^(/|[A-Za-z][A-Za-z0-9+.-]*:)")
+    absolute = pc.or_(pc.starts_with(array, "/"), pc.match_substring(array, ":"))
+    if pc.any(absolute).as_py():
+        absolute = pc.match_substring_regex(array, "^(/|[A-Za-z][A-Za-z0-9+.-]*:)")
     if not pc.any(absolute).as_py():
         _check_inside(decoded)
         return pc.binary_join_element_wise(root, decoded, "")
@@ -52,6 +54,8 @@ def _decoded(paths: pa.Array) -> pa.Array:
 
 
 def _check_inside(relative: pa.Array) -> None:
+    if not pc.any(pc.match_substring(relative, "..")).as_py():
+        return
     leaving = pc.match_substring_regex(relative, r"(^|/)\.\.(/|$)")
     if pc.any(leaving).as_py():
         path = relative.filter(leaving)[0].as_py()

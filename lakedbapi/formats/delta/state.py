@@ -81,8 +81,8 @@ def checkpoint_state(root: str, actions: Actions, version: int, timestamp: datet
         _empty(root, actions, version, timestamp),
         txns=actions.txns,
         domains={name: domain for name, domain in actions.domains.items() if not domain.removed},
-        files=actions.adds.select(FILES.names).combine_chunks(),
-        tombstones=actions.removes.combine_chunks(),
+        files=_joined(FILES.empty_table(), actions.adds.select(FILES.names)),
+        tombstones=_joined(REMOVES.empty_table(), actions.removes),
     )
 
 
