@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import duckdb
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from lakedbapi import ProgrammingError
@@ -128,6 +128,9 @@ PIECES = [
 
 @pytest.mark.skipif(duckdb.__version__ < "2", reason="the tokenizer of DuckDB 1 is another one than its parser's")
 @given(st.lists(st.sampled_from(PIECES), max_size=8).map("".join))
+@example("1e51e5E'a''b\\\\'")
+@example("1.5.5e5e+5e'a'")
+@example("1_0_e'a'")
 def test_strings_begin_where_they_do_for_the_engine(text: str) -> None:
     try:
         ours = {len(text[: token.start].encode()) for token in scan(text) if token.kind == STRING}
