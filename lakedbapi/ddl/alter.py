@@ -142,7 +142,7 @@ def _check_new_column(place: _Place, table: TableInfo, field: Field) -> None:
     check_columns(_name(place, table), (*table.schema.fields, field))
     if field.nullable and not field.identity:
         return
-    if field.initial_default is None and place.view.contents(table).count():
+    if field.initial_default is None and place.view.contents(table).count() != 0:
         kind = "an identity column" if field.identity else "NOT NULL"
         raise NotSupportedError(
             f"column {field.name!r} cannot be added as {kind}: the rows of {table.name!r} would have NULL in it; "

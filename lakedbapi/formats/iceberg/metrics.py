@@ -45,6 +45,25 @@ def column_bounds(
     return ColumnBounds(lower, upper, nulls, pc.subtract(values, nulls), pc.greater(nans, 0))
 
 
+def may_share_keys(keys: Sequence[Field], deletes: pa.Table, data: pa.Table) -> pa.Array:
+    """For each equality delete file whether its keys may be among the values of some of the data files (spec, Scan
+    Planning). Only bounds of the keys tell: the other columns of a delete file are those of an older row."""
+    may = pa.array(np.ones(deletes.num_rows, np.bool_))
+    for key in keys:
+        if isinstance(key.type, Scalar) and key.type.name in ("float32", "float64"):
+            continue  # NaN is in no bounds.
+        low, high = (_decoded(_looked_up(deletes, name, key.id), key.type) for name in ("lower_bounds", "upper_bounds"))
+        first, last = (_decoded(_looked_up(data, name, key.id), key.type) for name in ("lower_bounds", "upper_bounds"))
+        outside = pa.array(np.zeros(deletes.num_rows, np.bool_))
+        if not first.null_count:
+            outside = pc.or_(outside, pc.fill_null(pc.less(high, pc.min_max(first)["min"]), False))
+        if not last.null_count:
+            outside = pc.or_(outside, pc.fill_null(pc.greater(low, pc.min_max(last)["max"]), False))
+        without_nulls = pc.fill_null(pc.equal(_looked_up(deletes, "null_counts", key.id), 0), False)
+        may = pc.and_(may, pc.invert(pc.and_(outside, without_nulls)))
+    return may
+
+
 def partition_columns(
     fields: Sequence[Field], files: pa.Table, all_files: LiveFiles, specs: Mapping[int, PartitionSpec]
 ) -> Mapping[tuple[int, str], PartitionColumn]:

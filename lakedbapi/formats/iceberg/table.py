@@ -18,7 +18,13 @@ from lakedbapi.formats.iceberg.delete_index import DeleteIndex, path_bounds
 from lakedbapi.formats.iceberg.failures import reported
 from lakedbapi.formats.iceberg.files import LiveFiles, live_files
 from lakedbapi.formats.iceberg.manifests import ManifestFile, read_list
-from lakedbapi.formats.iceberg.metrics import column_bounds, identity_keys, identity_values, partition_columns
+from lakedbapi.formats.iceberg.metrics import (
+    column_bounds,
+    identity_keys,
+    identity_values,
+    may_share_keys,
+    partition_columns,
+)
 from lakedbapi.formats.iceberg.paths import Paths
 from lakedbapi.formats.iceberg.positions import deleted_positions
 from lakedbapi.formats.iceberg.schemas import model_field, model_partitioning, model_schema, model_sorting, names_by_id
@@ -223,6 +229,8 @@ class TableVersion:
                 }
             )
             keys = tuple(self._key(id) for id in found.field_ids)
+            if 0 < len(numbers) < self.live.data.num_rows:
+                files = files.filter(may_share_keys(keys, found.files, data))
             yield EqualityDeletes(
                 keys,
                 files,

@@ -345,3 +345,27 @@ def test_explain_tells_of_equality_deletes(tmp_path: Path) -> None:
     told = [row[0] for row in table.rows("EXPLAIN SELECT * FROM t")]
     assert any("2 of 2 data files read; equality deletes are looked up for 1 of them" in line for line in told)
     assert "  1 equality delete files by id, k" in told
+
+
+def long(number: int) -> bytes:
+    return number.to_bytes(8, "little")
+
+
+@pytest.mark.parametrize("nulls", [0, 1, None])
+def test_delete_files_that_share_no_keys_are_not_read(tmp_path: Path, nulls: int | None) -> None:
+    table = Table(tmp_path, ID)
+    counts = {"value_counts": {1: 2}, "null_value_counts": {1: 0}}
+    for first in (0, 10):
+        bounds = {"lower_bounds": {1: long(first)}, "upper_bounds": {1: long(first + 1)}}
+        table.commit(table.data({"id": [first, first + 1]}, **bounds, **counts))
+    delete = table.equality({"id": [1, None] if nulls != 0 else [1]}, [1])
+    of_delete = {"lower_bounds": {1: long(1)}, "upper_bounds": {1: long(1)}, "value_counts": {1: 2}}
+    if nulls is not None:
+        of_delete["null_value_counts"] = {1: nulls}
+    delete.more.update(of_delete)  # type: ignore[attr-defined]
+    table.commit(delete)
+    assert table.rows("SELECT id FROM t WHERE id >= 10") == [(10,), (11,)]
+    assert table.rows("SELECT id FROM t WHERE id <= 5") == [(0,)]
+    told = "\n".join(row[0] for row in table.rows("EXPLAIN SELECT id FROM t WHERE id >= 10"))
+    assert ("equality delete files" in told) is (nulls != 0)
+    assert table.ids() == [0, 10, 11]
