@@ -11,12 +11,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from lakedbapi.errors import DataError
 from lakedbapi.formats.delta import stats, texts
 from lakedbapi.formats.delta.deletion_vectors import file_path
 from lakedbapi.formats.delta.schema import physical_names
 from lakedbapi.formats.delta.state import TableState
 from lakedbapi.formats.delta.vector_cache import VectorCache
 from lakedbapi.model.catalog import TableInfo
+from lakedbapi.model.delete_vector import DeleteVector
 from lakedbapi.model.scan import FIELD_ID, NAME, ColumnBounds, FileGroup, PartitionColumn
 from lakedbapi.model.types import Field
 from lakedbapi.storage.filesystem import Storage
@@ -137,6 +139,7 @@ class TableContents:
         with_deletes = np.flatnonzero(files["deleted_count"].to_numpy())
         chosen = self.state.files["deletion_vector"].take(numbers).take(pa.array(with_deletes)).to_pylist()
         vectors = self._vectors.read(self._storage, self.state.root, chosen)
+        files = self._with_room(files, dict(zip(with_deletes.tolist(), vectors, strict=True)))
         constants = self._constants
         return [
             FileGroup(
@@ -148,6 +151,23 @@ class TableContents:
                 embedded=frozenset(),
             )
         ]
+
+    def _with_room(self, files: pa.Table, vectors: Mapping[int, DeleteVector]) -> pa.Table:
+        """`files` with the true row count of those whose statistics count too few rows for their deletion vector (some
+        writers count only live ones); DataError for a vector that reaches beyond the file."""
+        counts = files["record_count"].to_numpy().copy()
+        short = [number for number, vector in vectors.items() if vector and vector.bitmap.max() >= counts[number]]
+        for number in short:
+            path = files["path"][number].as_py()
+            counts[number] = row_count(self._storage, path)
+            last = vectors[number].bitmap.max()
+            if last >= counts[number]:
+                raise DataError(
+                    f"{path}: its deletion vector has row {last}, but the file has {counts[number]} rows "
+                    "(DELTA_DELETION_VECTOR_INVALID_ROW_INDEX)"
+                )
+        column = files.schema.get_field_index("record_count")
+        return files.set_column(column, "record_count", pa.array(counts)) if short else files
 
     @property
     def delete_files(self) -> pa.Table:

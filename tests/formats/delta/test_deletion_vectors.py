@@ -231,3 +231,17 @@ def test_the_complement_of_a_vector() -> None:
     vector = DeleteVector.of([0, 3])
     assert vector.complement(5) == DeleteVector.of([1, 2, 4])
     assert vector.complement(2) == DeleteVector.of([1])
+
+
+def test_statistics_may_count_live_rows_only(connect: Connect, table: Table) -> None:
+    body = blob(0, 29)
+    add = table.file("a.parquet", range(30), stats='{"numRecords":28}')
+    table.commit(with_vector(add, stored(table, framed(body), len(body), 2)))
+    rows = connect(table.path).execute("SELECT i FROM t ORDER BY i").fetchall()
+    assert [i for (i,) in rows] == without(0, 29)
+
+
+def test_a_row_that_the_file_does_not_have_is_damage(connect: Connect, table: Table) -> None:
+    body = blob(30)
+    with pytest.raises(DataError, match=r"0\.parquet: its deletion vector has row 30, but the file has 30 rows"):
+        live(connect, table, stored(table, framed(body), len(body), 1))
