@@ -195,12 +195,13 @@ class Target:
         )
 
     def require(self, verb: str, capable: bool) -> None:
-        """NotSupportedError when the format cannot do `verb`."""
+        """NotSupportedError when the format cannot do `verb`, or not to this table."""
         if not capable:
             raise NotSupportedError(
                 f"{verb} {self.qualified_name}: tables of format {self.catalog.format!r} can only be read here; "
                 f"{self.capabilities.way_out}"
             )
+        self.catalog.check_rows_writable(self.view.snapshot, self.table)
 
     def _unqualified(self, node: exp.Expression) -> exp.Expression:
         if not isinstance(node, exp.Column) or not node.args.get("db"):

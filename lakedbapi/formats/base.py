@@ -229,6 +229,9 @@ class Catalog(ABC):
         """NotSupportedError, which tells the way out, when the format cannot have `table`, new or altered from `old`,
         in a transaction on `snapshot`. Its fields are numbered."""
 
+    def check_rows_writable(self, snapshot: Snapshot, table: TableInfo) -> None:
+        """NotSupportedError, before any row is read, when the rows of `table` cannot be changed here."""
+
     def has_delete_vectors(self, table: TableInfo) -> bool:
         """Whether rows of `table` may be deleted without rewriting their file."""
         return self.capabilities.delete_vectors

@@ -39,7 +39,7 @@ from lakedbapi.formats.delta.snapshot import DeltaSnapshot
 from lakedbapi.formats.delta.state import TableState
 from lakedbapi.formats.delta.table import DeltaTable
 from lakedbapi.formats.delta.vector_cache import VectorCache
-from lakedbapi.formats.delta.writer_features import is_true
+from lakedbapi.formats.delta.writer_features import check_writable, is_true
 from lakedbapi.formats.tree import Tree
 from lakedbapi.model.catalog import AsOf, SchemaInfo, SnapshotInfo, TableInfo
 from lakedbapi.model.changes import Changes
@@ -160,6 +160,12 @@ class DeltaCatalog(Catalog):
         if mapping_mode(old.properties) == "none" and mapping_mode(table.properties) != "none":
             with self._lock:
                 self._physical[table.id] = {field.id: field.name for field in walk(table.schema)}
+
+    def check_rows_writable(self, snapshot: Snapshot, table: TableInfo) -> None:
+        assert isinstance(snapshot, DeltaSnapshot)
+        committed = snapshot.table_of(table.id) if table.id >= 0 else None
+        if committed is not None:
+            check_writable(snapshot.state(committed).protocol, table.name)
 
     def has_delete_vectors(self, table: TableInfo) -> bool:
         if table.id < 0:

@@ -346,6 +346,11 @@ def test_a_table_with_an_unknown_feature_is_not_written(lake: lakedbapi.Connecti
     for sql in ("INSERT INTO t VALUES (1, 'a')", "DELETE FROM t", "ALTER TABLE t ADD COLUMN x INTEGER", "DROP TABLE t"):
         with pytest.raises(NotSupportedError, match="icebergCompatV2"):
             lake.execute(sql)
+    for sql in ("UPDATE t SET a = 1", "MERGE INTO t USING t AS o ON t.a = o.a WHEN MATCHED THEN DELETE"):
+        for path in table.glob("*.parquet"):
+            path.unlink()
+        with pytest.raises(NotSupportedError, match="icebergCompatV2"):  # before it reads anything
+            lake.execute(sql)
 
 
 def test_two_tables_in_one_transaction(tmp_path: Path, connect: Connect) -> None:
