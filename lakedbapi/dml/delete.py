@@ -72,6 +72,7 @@ def delete_rows(
             None if statement.where is None else target.render(statement.where),
             deleted=count,
             reads_table=_reads(target, statement),
+            may_match=target.may_match(bounds or statement.where),
         )
         target.stage(new_rows.onto(settle(target, changes, new_rows)), operation=operation)
     return Counted(count, returned, types, deleted=count)

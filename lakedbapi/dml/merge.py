@@ -63,6 +63,7 @@ def merging(target: Target, statement: Merge) -> Merging:
             hidden=PRESENT,
         ),
         NewRows(target),
+        bounds=None if by_source else on,
         reads_table=target.is_read_by(
             reading.base.relations,
             [e for e in (*_expressions(statement), statement.source, statement.ctes) if e is not None],

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+from sqlglot import exp
 
 from lakedbapi.context import Counted
 from lakedbapi.dml.addresses import Addresses
@@ -58,6 +59,8 @@ class Merging:
     returning: Returning
     new_rows: NewRows
     order_by: str | None = None
+    bounds: exp.Expression | None = None
+    """What is true of all rows of the target that take part, as far as statistics can tell."""
     reads_table: bool = False
     """Whether the source or a clause reads the target as a table of its own."""
 
@@ -93,6 +96,7 @@ class Merging:
             counts[UPDATE],
             counts[DELETE],
             self.reads_table,
+            self.target.may_match(self.bounds),
         )
 
     def touched(self) -> tuple[Addresses, Parts]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -15,7 +15,7 @@ from sqlglot import exp
 from lakedbapi.context import Context
 from lakedbapi.engine.base import PART, POSITION, ROW_ID, Query, Relation, RelationName, Result, ScanRelation, View
 from lakedbapi.errors import NotSupportedError, ProgrammingError
-from lakedbapi.formats.base import Capabilities, Catalog
+from lakedbapi.formats.base import Capabilities, Catalog, Snapshot
 from lakedbapi.model.catalog import SchemaInfo, TableInfo
 from lakedbapi.model.changes import Operation, RowChanges
 from lakedbapi.model.scan import Scan, live_counts
@@ -23,6 +23,7 @@ from lakedbapi.model.sql_types import quote_identifier
 from lakedbapi.model.types import Field
 from lakedbapi.query.hidden import HIDDEN_COLUMNS
 from lakedbapi.query.names import resolve_table
+from lakedbapi.query.prune import prune
 from lakedbapi.query.relations import relations
 from lakedbapi.sql.expressions import render
 from lakedbapi.sql.statements import Name, Special
@@ -193,6 +194,10 @@ class Target:
             or any(table.name.casefold() == own[-1] for table in tree.find_all(exp.Table))
             for tree in trees
         )
+
+    def may_match(self, condition: exp.Expression | None) -> Callable[[Snapshot], npt.NDArray[np.bool_]]:
+        """See `Operation.may_match`."""
+        return lambda later: prune(self.context, Contents(self.table, later, RowChanges()), condition, self.name).keep
 
     def require(self, verb: str, capable: bool) -> None:
         """NotSupportedError when the format cannot do `verb`, or not to this table."""

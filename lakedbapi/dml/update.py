@@ -101,6 +101,7 @@ class Updating:
                 None if statement.where is None else target.render(statement.where),
                 updated=len(addresses),
                 reads_table=target.is_read_by(query.relations, self._trees),
+                may_match=target.may_match(self._bounds),
             )
             target.stage(changes, self._new_rows.identities, operation=operation)
         return Counted(len(addresses), returned, types, updated=len(addresses))

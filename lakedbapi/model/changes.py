@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from lakedbapi.model.catalog import MacroInfo, SchemaInfo, TableInfo, ViewInfo
@@ -110,6 +113,9 @@ class Operation:
     deleted: int = 0
     reads_table: bool = False
     """Whether the statement also read the table as a source, beside the rows that it chose to change."""
+    may_match: Callable[[Any], npt.NDArray[np.bool_]] | None = field(default=None, compare=False, repr=False)
+    """For a later snapshot: which of its data files of the table (in the order of `Snapshot.files`) may have rows that
+    the statement would choose; None = all."""
     version: int | None = None
     """Of `restore`: the version that the table is restored to."""
 

@@ -129,6 +129,12 @@ class DeltaCatalog(Catalog):
                     self._contents.popitem(last=False)
             return found
 
+    def snapshot_of(self, state: TableState, table: TableInfo) -> DeltaSnapshot:
+        """A snapshot with just `table`, at `state`."""
+        snapshot = self.latest()
+        snapshot.pin(table, self.contents(state, table))
+        return snapshot
+
     def history(self, table: TableInfo | None = None) -> Sequence[SnapshotInfo]:
         if table is None or table.path is None:
             raise ProgrammingError(

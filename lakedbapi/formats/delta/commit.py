@@ -18,8 +18,8 @@ from lakedbapi.errors import (
 )
 from lakedbapi.formats.delta import housekeeping
 from lakedbapi.formats.delta.attempt import Attempt
-from lakedbapi.formats.delta.commits import parse_commits
-from lakedbapi.formats.delta.conflicts import check_commit
+from lakedbapi.formats.delta.commits import Actions, parse_commits
+from lakedbapi.formats.delta.conflicts import check_commit, check_new_files
 from lakedbapi.formats.delta.directories import check_free, remove_table
 from lakedbapi.formats.delta.log import commit_path
 from lakedbapi.formats.delta.plan import Plan
@@ -45,6 +45,8 @@ class TableCommit:
         self._log = catalog.table(plan.root)
         self._storage = catalog.storage
         self._transaction_id = str(uuid.uuid4())
+        self._since: dict[int, Actions] = {}
+        """What others committed since the snapshot, by version."""
         self.attempts = 0
 
     def commit(self) -> int | None:
@@ -170,6 +172,8 @@ class TableCommit:
             since = range(head.version + 1, newest.version + 1)
             for version, actions in self._log.actions(since).items():
                 check_commit(self._plan, version, actions)
+                self._since[version] = actions
+            check_new_files(self._catalog, self._plan, newest, self._since)
         return newest
 
     def _newest(self) -> TableState:

@@ -4,6 +4,7 @@ checker is the model, row-level changes of one file are told apart by their dele
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -15,6 +16,9 @@ from lakedbapi.formats.delta.commits import Actions
 from lakedbapi.formats.delta.paths import full_paths
 from lakedbapi.formats.delta.plan import Plan
 from lakedbapi.formats.delta.state import TableState, file_keys
+
+if TYPE_CHECKING:
+    from lakedbapi.formats.delta.catalog import DeltaCatalog
 
 SERIALIZABLE, WRITE_SERIALIZABLE = "Serializable", "WriteSerializable"
 
@@ -28,7 +32,7 @@ def isolation_level(configuration: Mapping[str, str]) -> str:
 def check_commit(plan: Plan, version: int, actions: Actions) -> None:
     """ConflictError when the commit of `version` by another writer leaves no place for `plan` behind it.
 
-    Files that both change are the part of `located`.
+    Files that both change are the part of `located`, those that are new the part of `check_new_files`.
     """
     assert plan.state is not None
     if plan.new is None or plan.is_replaced:
@@ -40,25 +44,49 @@ def check_commit(plan: Plan, version: int, actions: Actions) -> None:
     adds, removes = _data_changes(actions.adds), _data_changes(actions.removes)
     if plan.reads_table and (adds.num_rows or removes.num_rows):
         raise _conflict(plan, version, "changed rows of the table, which this one read", "ConcurrentAppend")
-    if not _has_new_files(plan.state, adds):
+
+
+def check_new_files(catalog: DeltaCatalog, plan: Plan, head: TableState, since: Mapping[int, Actions]) -> None:
+    """ConflictError when files of `head` that others added since the snapshot may have rows that the transaction would
+    have changed as well, or must not have. `since` is what they did, by version."""
+    assert plan.state is not None
+    new = _new_files(plan.state, head)
+    for actions in since.values():
+        new &= ~_among(head, actions.adds.filter(pc.invert(pc.fill_null(actions.adds["data_change"], True))))
+    if not new.any():
         return
     if plan.new is not plan.old:
-        raise _conflict(plan, version, "added rows that the altered table was not checked on", "ConcurrentAppend")
-    blind = actions.infos.get(version, {}).get("isBlindAppend") is True
-    if plan.read and not (blind and isolation_level(plan.state.metadata.configuration) == WRITE_SERIALIZABLE):
-        raise _conflict(plan, version, "added rows that this one may have to change as well", "ConcurrentAppend")
+        raise _conflict(plan, head.version, "added rows that the altered table was not checked on", "ConcurrentAppend")
+    if isolation_level(plan.state.metadata.configuration) == WRITE_SERIALIZABLE:
+        blind = [
+            version for version, actions in since.items() if actions.infos.get(version, {}).get("isBlindAppend") is True
+        ]
+        new &= ~np.isin(head.files["version"].fill_null(-1).to_numpy(), blind)
+    choosing = [operation for operation in plan.operations if operation.kind != "insert"]
+    for operation in choosing if new.any() else ():
+        found = operation.may_match
+        if found is None or (new & found(catalog.snapshot_of(head, plan.table))).any():
+            raise _conflict(
+                plan, head.version, "added rows that this one may have to change as well", "ConcurrentAppend"
+            )
+
+
+def _new_files(base: TableState, head: TableState) -> npt.NDArray[np.bool_]:
+    """Which files of `head` are not there in `base` under any deletion vector."""
+    return ~_among(head, base.files)
+
+
+def _among(head: TableState, files: pa.Table) -> npt.NDArray[np.bool_]:
+    """Which files of `head` are among `files`, under any deletion vector."""
+    known = full_paths(head.root, files["path"])
+    found: npt.NDArray[np.bool_] = pc.is_in(full_paths(head.root, head.files["path"]), value_set=known).to_numpy(
+        zero_copy_only=False
+    )
+    return found
 
 
 def _data_changes(files: pa.Table) -> pa.Table:
     return files.filter(pc.fill_null(files["data_change"], True))
-
-
-def _has_new_files(state: TableState, adds: pa.Table) -> bool:
-    """Whether there are files that `state` does not have under any deletion vector."""
-    if not adds.num_rows:
-        return False
-    known = full_paths(state.root, state.files["path"])
-    return not pc.all(pc.is_in(full_paths(state.root, adds["path"]), value_set=known)).as_py()
 
 
 def located(plan: Plan, head: TableState, rows: npt.NDArray[np.int64], *, whole: bool) -> npt.NDArray[np.int64]:

@@ -81,6 +81,11 @@ class DeltaSnapshot(Snapshot):
             self._contents.setdefault(info.id, self._catalog.contents(state, info))
         return info
 
+    def pin(self, table: TableInfo, contents: TableContents) -> None:
+        """Say what `table` consists of here."""
+        with self._lock:
+            self._contents[table.id] = contents
+
     def version(self, table: TableInfo) -> int:
         return self.state(table).version
 

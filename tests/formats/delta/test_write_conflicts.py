@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -92,6 +93,14 @@ COMMUTE = [
     ("DELETE FROM t WHERE i < 100", "INSERT INTO t VALUES (1001, 'x')"),
     ("DELETE FROM t WHERE i = 1", "UPDATE t SET s = 'u' WHERE i = 2"),
     ("DELETE FROM t WHERE i < 100", "DELETE FROM t WHERE i >= 100"),
+    # Statistics tell that the new rows are of no concern.
+    ("INSERT INTO t VALUES (1000, 'x')", "DELETE FROM t WHERE i = 1"),
+    ("UPDATE t SET s = 'u' WHERE i = 1", "UPDATE t SET s = 'v' WHERE i = 150"),
+    ("UPDATE t SET s = 'u' WHERE i = 1", "UPDATE t SET s = 'v' WHERE i = 2"),
+    (
+        "UPDATE t SET s = 'u' WHERE i = 1",
+        "MERGE INTO t USING (VALUES (2)) u(i) ON t.i = u.i AND t.i = 2 WHEN MATCHED THEN DELETE",
+    ),
 ]
 CONFLICT = [
     ("UPDATE t SET s = 'u' WHERE i = 1", "DELETE FROM t WHERE s = 'u' OR i = 3"),
@@ -105,6 +114,9 @@ CONFLICT = [
     ("ALTER TABLE t ADD COLUMN x INTEGER", "DELETE FROM t WHERE i = 1"),
     ("INSERT INTO t VALUES (1000, NULL)", "ALTER TABLE t ALTER COLUMN s SET NOT NULL"),
     ("COMMENT ON TABLE t IS 'x'", "COMMENT ON TABLE t IS 'y'"),
+    ("UPDATE t SET i = 2 WHERE i = 1", "UPDATE t SET s = 'v' WHERE i = 2"),
+    ("INSERT INTO t VALUES (1000, 'x')", "DELETE FROM t"),
+    ("INSERT INTO t VALUES (1000, 'x')", "DELETE FROM t WHERE s || 'y' = 'xy' OR i = 1"),
     ("DROP TABLE t", "DELETE FROM t WHERE i = 1"),
     ("INSERT INTO t VALUES (1000, NULL)", "DROP TABLE t"),
 ]
@@ -133,6 +145,23 @@ def test_what_does_not_is_a_conflict(pair: Pair, theirs: str, ours: str) -> None
     with pytest.raises(OperationalError) as caught:
         second.commit()
     assert caught.value.retryable
+
+
+def test_rows_that_were_only_moved_are_no_conflict(pair: Pair, table: Path) -> None:
+    """As OPTIMIZE does with files that the other one does not touch."""
+    first, second = pair
+    begin(second, "DELETE FROM t WHERE i < 100 AND s = 'a'")
+    add = of_kind(commit(table, 2), "add")[0]
+    moved = table / "moved.parquet"
+    moved.write_bytes((table / add["path"]).read_bytes())
+    remove = {**add, "deletionTimestamp": 1, "dataChange": False}
+    actions = [{"remove": remove}, {"add": {**add, "path": moved.name, "dataChange": False}}]
+    (table / "_delta_log" / f"{3:020}.json").write_text("".join(json.dumps(action) + "\n" for action in actions))
+    second.commit()
+    assert fresh_values(table, "SELECT count(*) FROM t") == [100]
+    begin(first, "DELETE FROM t WHERE i = 150")
+    first.commit()
+    assert fresh_values(table, "SELECT count(*) FROM t") == [99]
 
 
 def test_blind_appends_pass_by_a_delete_where_that_is_allowed(pair: Pair, table: Path, connect: Connect) -> None:
