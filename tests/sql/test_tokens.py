@@ -35,8 +35,8 @@ def test_comments_nest_and_end_at_the_line() -> None:
 
 
 def test_parameters_casts_and_numbers_are_told_apart() -> None:
-    assert [value for _, value in kinds("?$1 $n::int :x ?2 1_0.5e-3 .5 a->>'b' x:=1")] == (
-        ["?", "$1", "$n", "::", "int", ":", "x", "?2", "1_0.5e-3", ".5", "a", "->>", "b", "x", ":=", "1"]
+    assert [value for _, value in kinds("?$1 $n::int :x ?2 1_0.5e-3 .5 a->>'b' x:=1 5.e1")] == (
+        ["?", "$1", "$n", "::", "int", ":", "x", "?2", "1_0.5e-3", ".5", "a", "->>", "b", "x", ":=", "1", "5.e1"]
     )
 
 
