@@ -1,0 +1,682 @@
+"""One SQL for all formats: the same statements give the same rows, row counts and errors on every kind of table.
+
+What a format lacks is refused by name; `docs/formats.md` has the list.
+"""
+
+from __future__ import annotations
+
+import datetime
+import decimal
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import lakedbapi
+from tests.formats.kinds import KINDS, Kind, Rows, capabilities
+
+
+class Lake:
+    """Called with a statement it gives the rows, or the row count when there are none."""
+
+    def __init__(self, kind: Kind, directory: Path, **options: Any) -> None:
+        self.kind = kind
+        self.directory = directory
+        self.connection = lakedbapi.connect(kind.location(directory), **options)
+        self.cursor = self.connection.cursor()
+
+    def __call__(self, sql: str, *parameters: object) -> Any:
+        self.cursor.execute(sql, parameters or None)
+        return self.cursor.fetchall() if self.cursor.description else self.cursor.rowcount
+
+    def returned(self, sql: str, *parameters: object) -> tuple[Rows, int]:
+        """The rows that RETURNING gives, sorted, with the row count."""
+        self.cursor.execute(sql, parameters or None)
+        return sorted(self.cursor.fetchall(), key=repr), self.cursor.rowcount
+
+    def many(self, sql: str, parameters: list[tuple[object, ...]]) -> int:
+        self.cursor.executemany(sql, parameters)
+        return self.cursor.rowcount
+
+    def create(self, sql: str, **properties: str) -> None:
+        """CREATE TABLE with the properties of this kind of table."""
+        self(f"{sql} {self.kind.options(**properties)}")
+        self.commit()
+
+    def rows(self, table: str = "t") -> Rows:
+        return sorted(self(f"SELECT * FROM {table}"), key=repr)
+
+    def commit(self) -> int | None:
+        """The new version."""
+        self.connection.commit()
+        return self.connection.snapshot_id
+
+
+@pytest.fixture(params=KINDS, ids=lambda kind: kind.name)
+def kind(request: pytest.FixtureRequest) -> Kind:
+    found: Kind = request.param
+    return found
+
+
+@pytest.fixture
+def lake(kind: Kind, tmp_path: Path) -> Iterator[Lake]:
+    lake = Lake(kind, tmp_path)
+    if kind.setup:
+        lake(kind.setup)
+        lake.commit()
+    yield lake
+    lake.connection.close()
+
+
+@pytest.fixture
+def other(lake: Lake) -> Iterator[Lake]:
+    """A second connection to the same place."""
+    other = Lake(lake.kind, lake.directory)
+    yield other
+    other.connection.close()
+
+
+@pytest.fixture
+def people(lake: Lake) -> Lake:
+    """`t` with five people, in two files, and `news` about some."""
+    lake.create("CREATE TABLE t (id INTEGER NOT NULL, name VARCHAR, amount DECIMAL(9, 2))")
+    lake("INSERT INTO t VALUES (1, 'Ada', 1.50), (2, 'Bob', NULL), (3, NULL, 3)")
+    lake.commit()
+    lake("INSERT INTO t VALUES (4, 'Dan', 4), (5, 'Eve', 5)")
+    lake.commit()
+    lake.create("CREATE TABLE news (id INTEGER, amount DECIMAL(9, 2))")
+    lake("INSERT INTO news VALUES (1, 10), (3, 30), (3, 30), (7, 70), (NULL, 0)")
+    lake.commit()
+    return lake
+
+
+def D(value: str) -> decimal.Decimal:
+    return decimal.Decimal(value)
+
+
+# Definitions
+
+
+def test_tables_and_schemas(lake: Lake) -> None:
+    lake("CREATE SCHEMA s")
+    lake("CREATE SCHEMA IF NOT EXISTS s")
+    lake.commit()
+    lake.create("CREATE TABLE s.a (i INTEGER NOT NULL, s VARCHAR)")
+    lake("CREATE TABLE IF NOT EXISTS s.a (other INTEGER)")
+    lake("INSERT INTO s.a VALUES (1, 'x'), (2, 'y')")
+    lake.commit()
+    lake("CREATE TABLE b AS SELECT i, s FROM s.a WHERE i > 1")
+    assert lake.rows("b") == [(2, "y")]
+    lake.commit()
+    lake("CREATE OR REPLACE TABLE b AS SELECT 'new' AS n")
+    lake.commit()
+    assert lake.rows("b") == [("new",)]
+    lake("CREATE TABLE c AS SELECT * FROM s.a WITH NO DATA")
+    lake.commit()
+    assert lake.rows("c") == []
+    lake("CREATE TABLE d (LIKE s.a)")
+    lake.commit()
+    with pytest.raises(lakedbapi.IntegrityError):
+        lake("INSERT INTO d VALUES (NULL, 'x')")
+    assert lake("SHOW TABLES") == [("b",), ("c",), ("d",)]
+    assert lake("SELECT table_schema, table_name FROM information_schema.tables ORDER BY ALL") == [
+        ("main", "b"),
+        ("main", "c"),
+        ("main", "d"),
+        ("s", "a"),
+    ]
+    lake("DROP TABLE c")
+    lake.commit()
+    lake("DROP TABLE IF EXISTS c")
+    lake.commit()
+    with pytest.raises(lakedbapi.ProgrammingError, match="c"):
+        lake("DROP TABLE c")
+    with pytest.raises(lakedbapi.ProgrammingError, match="c"):
+        lake("SELECT * FROM c")
+    with pytest.raises(lakedbapi.ProgrammingError, match="b"):
+        lake("CREATE TABLE b (i INTEGER)")
+    with pytest.raises(lakedbapi.ProgrammingError):
+        lake("DROP SCHEMA s")
+    lake("DROP TABLE s.a")
+    lake.commit()
+    lake("DROP SCHEMA s")
+    lake.commit()
+
+
+def test_a_table_is_rolled_back(lake: Lake) -> None:
+    lake("CREATE TABLE t (i INTEGER)")
+    lake("INSERT INTO t VALUES (1)")
+    assert lake.rows() == [(1,)]
+    lake.connection.rollback()
+    assert lake("SHOW TABLES") == []
+
+
+def test_columns_evolve(lake: Lake) -> None:
+    lake.create("CREATE TABLE t (i INTEGER, s VARCHAR, n STRUCT(a INTEGER))", **lake.kind.evolution)
+    lake("INSERT INTO t VALUES (1, 'x', {'a': 1})")
+    lake.commit()
+    for statement in (
+        "ALTER TABLE t ADD COLUMN d DATE",
+        "ALTER TABLE t RENAME COLUMN s TO text",
+        "ALTER TABLE t ALTER COLUMN i TYPE BIGINT",
+        "ALTER TABLE t ADD COLUMN n.b VARCHAR",
+        "COMMENT ON TABLE t IS 'things'",
+        "COMMENT ON COLUMN t.text IS 'what'",
+    ):
+        lake(statement)
+        lake.commit()
+    lake("INSERT INTO t VALUES (5000000000, 'y', {'a': 2, 'b': 'z'}, '2026-01-01')")
+    lake.commit()
+    assert lake.rows() == [
+        (1, "x", {"a": 1, "b": None}, None),
+        (5000000000, "y", {"a": 2, "b": "z"}, datetime.date(2026, 1, 1)),
+    ]
+    lake("ALTER TABLE t DROP COLUMN text")
+    lake.commit()
+    lake("ALTER TABLE t ADD COLUMN text INTEGER")
+    lake.commit()
+    assert lake("SELECT i, text FROM t ORDER BY i") == [(1, None), (5000000000, None)]
+
+
+def test_tables_are_renamed_or_the_way_out_is_told(people: Lake) -> None:
+    if people.kind.renames:
+        people("ALTER TABLE t RENAME TO u")
+    else:
+        with pytest.raises(lakedbapi.NotSupportedError, match="CREATE TABLE u AS SELECT") as raised:
+            people("ALTER TABLE t RENAME TO u")
+        way_out = re.search("CREATE TABLE u AS SELECT [^,]*", str(raised.value))
+        assert way_out is not None
+        people(way_out[0])
+        people.commit()
+        people("DROP TABLE t")
+    people.commit()
+    assert people("SELECT count(*) FROM u") == [(5,)]
+    assert people("SHOW TABLES") == [("news",), ("u",)]
+
+
+def test_not_null_and_checks_hold(lake: Lake) -> None:
+    lake.create("CREATE TABLE t (i INTEGER NOT NULL, n INTEGER CHECK (n > 0))")
+    lake("INSERT INTO t VALUES (1, 1)")
+    for statement in (
+        "INSERT INTO t VALUES (NULL, 1)",
+        "INSERT INTO t VALUES (2, -1)",
+        "UPDATE t SET i = NULL",
+        "UPDATE t SET n = 0 WHERE i = 1",
+        "INSERT INTO t (n) VALUES (1)",
+    ):
+        with pytest.raises(lakedbapi.IntegrityError):
+            lake(statement)
+    lake.commit()
+    assert lake.rows() == [(1, 1)]
+    lake("ALTER TABLE t ALTER COLUMN i DROP NOT NULL")
+    lake.commit()
+    assert lake("INSERT INTO t VALUES (NULL, 2)") == 1
+
+
+def test_defaults_and_identity(lake: Lake) -> None:
+    lake.create("CREATE TABLE t (id BIGINT GENERATED BY DEFAULT AS IDENTITY, s VARCHAR DEFAULT 'none')")
+    assert lake.returned("INSERT INTO t (s) VALUES ('a'), (DEFAULT) RETURNING id, s") == ([(1, "a"), (2, "none")], 2)
+    lake.commit()
+    lake("INSERT INTO t (id) VALUES (10)")
+    lake.commit()
+    lake("INSERT INTO t (s) VALUES ('b')")
+    lake.commit()
+    assert lake.rows() == [(1, "a"), (10, "none"), (11, "b"), (2, "none")]
+
+
+def test_partitions(lake: Lake) -> None:
+    lake.create("CREATE TABLE t (i INTEGER, p VARCHAR, d DATE) PARTITIONED BY (p, d)")
+    lake(
+        "INSERT INTO t SELECT i, CASE i % 3 WHEN 0 THEN 'a b/%' WHEN 1 THEN 'ü' END, DATE '2026-01-01' "
+        "FROM range(9) r(i)"
+    )
+    lake.commit()
+    assert lake("SELECT p, count(*) FROM t GROUP BY p ORDER BY p NULLS LAST") == [("a b/%", 3), ("ü", 3), (None, 3)]
+    assert lake("SELECT count(*) FROM files('t')") == [(3,)]
+    assert lake("DELETE FROM t WHERE p = 'ü'") == 3
+    assert lake("UPDATE t SET p = 'ü' WHERE i = 0") == 1
+    assert lake("UPDATE t SET p = NULL WHERE i = 3") == 1
+    lake.commit()
+    assert lake("SELECT i, p FROM t ORDER BY i") == [(0, "ü"), (2, None), (3, None), (5, None), (6, "a b/%"), (8, None)]
+    plan = str(lake("EXPLAIN SELECT * FROM t WHERE p = 'ü'"))
+    assert "1 of 4 data files read, 3 pruned" in plan
+
+
+# Rows
+
+
+def test_insert(people: Lake) -> None:
+    assert people("INSERT INTO t SELECT id, 'new', amount FROM news WHERE id IS NOT NULL") == 4
+    assert people("INSERT INTO t BY NAME SELECT 2.5 AS amount, 9 AS id") == 1
+    assert people("INSERT INTO t (id) VALUES (?)", 10) == 1
+    assert people.many("INSERT INTO t VALUES (?, ?, ?)", [(20 + i, f"n{i}", i) for i in range(100)]) == 100
+    people.commit()
+    assert people("SELECT count(*), sum(amount) FROM t") == [(111, D("5106.00"))]
+    assert people("SELECT * FROM t WHERE id IN (9, 10) ORDER BY id") == [(9, None, D("2.50")), (10, None, None)]
+    assert people("INSERT INTO t SELECT * FROM t WHERE id < 0") == 0
+
+
+def test_delete(people: Lake) -> None:
+    assert people("DELETE FROM t WHERE amount > 4") == 1  # NULL is not true
+    assert people("DELETE FROM t USING news WHERE t.id = news.id") == 2  # 3 twice in news, deleted once
+    assert people("DELETE FROM t WHERE name = 'Nobody'") == 0
+    people.commit()
+    assert people.rows() == [(2, "Bob", None), (4, "Dan", D("4.00"))]
+    assert people.returned("DELETE FROM t WHERE id = 2 RETURNING *") == ([(2, "Bob", None)], 1)
+    assert people("DELETE FROM t") == 1
+    people.commit()
+    assert people.rows() == []
+
+
+def test_update(people: Lake) -> None:
+    assert people("UPDATE t SET amount = amount + 1") == 5
+    assert people("UPDATE t SET name = upper(name), amount = NULL WHERE name LIKE 'A%'") == 1
+    assert people("UPDATE t SET amount = news.amount FROM news WHERE t.id = news.id") == 2
+    people.commit()
+    assert people.rows() == [
+        (1, "ADA", D("10.00")),
+        (2, "Bob", None),
+        (3, None, D("30.00")),
+        (4, "Dan", D("5.00")),
+        (5, "Eve", D("6.00")),
+    ]
+    assert people.returned("UPDATE t SET name = 'x' WHERE id > 3 RETURNING id, name") == ([(4, "x"), (5, "x")], 2)
+    assert people.many("UPDATE t SET name = ? WHERE id = ?", [("y", 1), ("y", 4), ("y", 99)]) == 2
+    assert people("UPDATE t SET name = DEFAULT WHERE id = 1") == 1
+    people.commit()
+    assert people("SELECT id, name FROM t ORDER BY id") == [(1, None), (2, "Bob"), (3, None), (4, "y"), (5, "x")]
+
+
+def test_an_update_from_two_different_rows_is_an_error(people: Lake) -> None:
+    before = people.rows()
+    with pytest.raises(lakedbapi.DatabaseError):
+        people("UPDATE t SET amount = v.x FROM (VALUES (1, 1), (1, 2)) v(id, x) WHERE t.id = v.id")
+    assert people.rows() == before
+
+
+def test_merge_with_all_clauses(people: Lake) -> None:
+    count = people(
+        "MERGE INTO t USING (VALUES (1, 0), (2, 20), (3, 30), (8, 80), (9, -1)) AS u(id, amount) ON t.id = u.id "
+        "WHEN MATCHED AND u.amount = 0 THEN DELETE "
+        "WHEN MATCHED AND t.name IS NULL THEN UPDATE SET name = 'found', amount = u.amount "
+        "WHEN MATCHED THEN UPDATE SET amount = u.amount "
+        "WHEN NOT MATCHED AND u.amount < 0 THEN DO NOTHING "
+        "WHEN NOT MATCHED THEN INSERT (id, amount) VALUES (u.id, u.amount) "
+        "WHEN NOT MATCHED BY SOURCE AND t.id = 4 THEN DELETE "
+        "WHEN NOT MATCHED BY SOURCE THEN UPDATE SET name = 'left'"
+    )
+    assert count == 6
+    people.commit()
+    assert people.rows() == [
+        (2, "Bob", D("20.00")),
+        (3, "found", D("30.00")),
+        (5, "left", D("5.00")),
+        (8, None, D("80.00")),
+    ]
+
+
+def test_merge_returns_rows_and_refuses_to_touch_one_twice(people: Lake) -> None:
+    before = people.rows()
+    with pytest.raises(lakedbapi.DatabaseError):
+        people("MERGE INTO t USING news ON t.id = news.id WHEN MATCHED THEN UPDATE SET amount = 0")
+    assert people.rows() == before
+    rows, count = people.returned(
+        "MERGE INTO t USING (SELECT DISTINCT * FROM news) n ON t.id = n.id WHEN MATCHED THEN DELETE "
+        "WHEN NOT MATCHED AND n.id IS NOT NULL THEN INSERT VALUES (n.id, 'new', n.amount) RETURNING merge_action, t.id"
+    )
+    assert (rows, count) == ([("DELETE", 1), ("DELETE", 3), ("INSERT", 7)], 3)
+
+
+def test_insert_on_conflict(people: Lake) -> None:
+    assert people("INSERT INTO t VALUES (1, 'no', 0), (6, 'yes', 6) ON CONFLICT (id) DO NOTHING") == 1
+    upsert = (
+        "INSERT INTO t (id, name) VALUES (?, ?) ON CONFLICT (id) DO UPDATE SET name = excluded.name "
+        "WHERE t.name IS DISTINCT FROM excluded.name"
+    )
+    assert people(upsert, 2, "Bea") == 1
+    assert people(upsert, 2, "Bea") == 0
+    assert people.many(upsert, [(2, "Bob"), (7, "Gil"), (5, "Eve")]) == 2
+    people.commit()
+    assert people("SELECT id, name FROM t ORDER BY id") == [
+        (1, "Ada"),
+        (2, "Bob"),
+        (3, None),
+        (4, "Dan"),
+        (5, "Eve"),
+        (6, "yes"),
+        (7, "Gil"),
+    ]
+
+
+def test_truncate(people: Lake) -> None:
+    assert people("TRUNCATE t") == 5
+    assert people.rows() == []
+    people.connection.rollback()
+    assert len(people.rows()) == 5
+    people("TRUNCATE TABLE t")
+    people.commit()
+    assert people.rows() == []
+
+
+def test_rows_that_a_transaction_wrote_can_be_changed_in_it(people: Lake) -> None:
+    people("INSERT INTO t VALUES (6, 'Fay', 6), (7, 'Gil', 7)")
+    assert people("UPDATE t SET amount = 0 WHERE id IN (5, 6)") == 2
+    assert people("DELETE FROM t WHERE id IN (4, 7)") == 2
+    assert people("UPDATE t SET name = 'Flo' WHERE amount = 0") == 2
+    people.commit()
+    assert people.rows()[3:] == [(5, "Flo", D("0.00")), (6, "Flo", D("0.00"))]
+
+
+def test_many_rows_and_files(lake: Lake) -> None:
+    lake.create("CREATE TABLE t (i BIGINT, s VARCHAR)")
+    for start in (0, 10_000, 20_000):
+        lake("INSERT INTO t SELECT i, 's' || i FROM range(?, ?) r(i)", start, start + 10_000)
+        lake.commit()
+    assert lake("DELETE FROM t WHERE i % 10 = 3") == 3_000
+    lake.commit()
+    assert lake("DELETE FROM t WHERE i % 10 = 4") == 3_000
+    assert lake("UPDATE t SET s = NULL WHERE i % 1000 = 0") == 30
+    lake.commit()
+    assert lake("DELETE FROM t WHERE i < 10000") == 8_000
+    lake.commit()
+    assert lake("SELECT count(*), sum(i), count(s) FROM t") == [
+        (16_000, sum(i for i in range(10_000, 30_000) if i % 10 not in (3, 4)), 15_980)
+    ]
+    assert lake("SELECT sum(record_count - deleted_count) FROM files('t')") == [(16_000,)]
+
+
+# Transactions
+
+
+def test_a_transaction_is_seen_when_it_commits(people: Lake, other: Lake) -> None:
+    assert len(other.rows()) == 5
+    people("DELETE FROM t WHERE id = 1")
+    people("UPDATE t SET amount = 0 WHERE id = 2")
+    assert len(people.rows()) == 4
+    assert len(other.rows()) == 5
+    people.commit()
+    assert len(other.rows()) == 5  # its snapshot
+    other.connection.rollback()
+    assert len(other.rows()) == 4
+    people("DELETE FROM t")
+    people.connection.rollback()
+    assert len(people.rows()) == 4
+
+
+def test_savepoints(people: Lake) -> None:
+    people("DELETE FROM t WHERE id = 1")
+    people("SAVEPOINT a")
+    people("DELETE FROM t")
+    people("SAVEPOINT b")
+    people("INSERT INTO t VALUES (9, 'x', 1)")
+    people("ROLLBACK TO SAVEPOINT a")
+    assert len(people.rows()) == 4
+    people("UPDATE t SET name = 'y' WHERE id = 2")
+    people("RELEASE SAVEPOINT a")
+    with pytest.raises(lakedbapi.ProgrammingError):
+        people("ROLLBACK TO SAVEPOINT b")
+    people.commit()
+    assert people("SELECT id, name FROM t ORDER BY id") == [(2, "y"), (3, None), (4, "Dan"), (5, "Eve")]
+
+
+def test_a_statement_that_fails_leaves_nothing_and_the_rest_stays(people: Lake) -> None:
+    people("DELETE FROM t WHERE id = 1")
+    with pytest.raises(lakedbapi.DataError):
+        people("UPDATE t SET amount = 12345678901 WHERE id > 3")
+    with pytest.raises(lakedbapi.DataError):
+        people("INSERT INTO t SELECT 6, 'x', CAST(name AS INTEGER) FROM t")
+    people.commit()
+    assert people("SELECT id FROM t ORDER BY id") == [(2,), (3,), (4,), (5,)]
+
+
+def test_changes_of_different_rows_both_commit(people: Lake, other: Lake) -> None:
+    other.rows()
+    people("INSERT INTO t VALUES (6, 'Fay', 6)")
+    other("INSERT INTO t VALUES (7, 'Gil', 7)")
+    people.commit()
+    other.commit()
+    assert people("SELECT id FROM t ORDER BY id") == [(1,), (2,), (3,), (4,), (5,), (6,), (7,)]
+
+
+def test_changes_of_one_row_conflict(people: Lake, other: Lake) -> None:
+    other.rows()
+    people("UPDATE t SET amount = 1 WHERE id = 1")
+    other("UPDATE t SET amount = 2 WHERE id = 1")
+    people.commit()
+    with pytest.raises(lakedbapi.OperationalError) as raised:
+        other.commit()
+    assert raised.value.retryable
+    other.connection.rollback()
+    assert other("SELECT amount FROM t WHERE id = 1") == [(D("1.00"),)]
+
+
+def test_begin_and_commit_as_statements(people: Lake, kind: Kind) -> None:
+    auto = Lake(kind, people.directory, autocommit=True)
+    auto("BEGIN")
+    auto("DELETE FROM t WHERE id = 1")
+    auto("ROLLBACK")
+    auto("BEGIN TRANSACTION")
+    auto("DELETE FROM t WHERE id = 2")
+    auto("COMMIT")
+    assert auto("DELETE FROM t WHERE id = 3") == 1
+    auto.connection.close()
+    assert people("SELECT id FROM t ORDER BY id") == [(1,), (4,), (5,)]
+
+
+def test_nothing_is_committed_where_nothing_changed(people: Lake) -> None:
+    before = people("SELECT max(snapshot_id), count(*) FROM history('t')")
+    assert people("DELETE FROM t WHERE id = 99") == 0
+    assert people("UPDATE t SET name = 'x' WHERE FALSE") == 0
+    people.commit()
+    assert people("SELECT max(snapshot_id), count(*) FROM history('t')") == before
+
+
+# Time travel and the change feed
+
+
+def test_time_travel_in_all_spellings(people: Lake) -> None:
+    people("DELETE FROM t WHERE id < 5")
+    last = people.commit()
+    assert len(people.rows()) == 1
+    history = people("SELECT snapshot_id, snapshot_time FROM history('t') ORDER BY snapshot_time")
+    assert len(history) == 4
+    assert history[-1][0] == last
+    two, at = history[2]
+    for spelling in (
+        f"t AT (VERSION => {two})",
+        f"t VERSION AS OF {two}",
+        f"t FOR VERSION AS OF {two}",
+        f"t FOR SYSTEM_VERSION AS OF {two} AS x",
+        f"t AS x FOR VERSION AS OF {two}",
+    ):
+        assert people(f"SELECT count(*) FROM {spelling}") == [(5,)], spelling
+    for spelling in (
+        "t AT (TIMESTAMP => ?)",
+        "t TIMESTAMP AS OF ?",
+        "t FOR TIMESTAMP AS OF ?",
+        "t FOR SYSTEM_TIME AS OF ? AS x",
+        "t AS x FOR TIMESTAMP AS OF ?",
+    ):
+        assert people(f"SELECT count(*) FROM {spelling}", at) == [(5,)], spelling
+    assert people("SELECT count(*) FROM t AT (VERSION => ?)", history[1][0]) == [(3,)]
+    assert people("SELECT count(*) FROM t AT (VERSION => ?)", history[0][0]) == [(0,)]
+    assert people(f"SELECT count(*) FROM t AS now_ JOIN t AT (VERSION => {two}) AS old USING (id)") == [(1,)]
+    with lakedbapi.connect(people.kind.location(people.directory), as_of=at) as past:
+        assert past.execute("SELECT count(*) FROM t").fetchone() == (5,)
+        with pytest.raises(lakedbapi.Error):
+            past.execute("DELETE FROM t")
+    for missing in ("AT (VERSION => 987654)", "FOR TIMESTAMP AS OF '2001-01-01'"):
+        with pytest.raises(lakedbapi.ProgrammingError):
+            people(f"SELECT * FROM t {missing}")
+    with pytest.raises(lakedbapi.ProgrammingError):
+        people("SELECT * FROM t@v3")
+
+
+def test_the_change_feed(lake: Lake) -> None:
+    lake.create("CREATE TABLE t (i INTEGER, s VARCHAR)", **lake.kind.feed)
+    lake("INSERT INTO t VALUES (1, 'a'), (2, 'b'), (3, 'c')")
+    one = lake.commit()
+    lake("DELETE FROM t WHERE i = 1")
+    lake("UPDATE t SET s = 'x' WHERE i = 2")
+    two = lake.commit()
+    lake("MERGE INTO t USING (VALUES (3), (4)) n(i) ON t.i = n.i WHEN MATCHED THEN DELETE "
+         "WHEN NOT MATCHED THEN INSERT VALUES (n.i, 'd')")  # fmt: skip
+    three = lake.commit()
+    feed = "SELECT snapshot_id, change_type, i, s FROM table_changes('t', ?, ?) ORDER BY ALL"
+    assert lake(feed, one, one) == [(one, "insert", 1, "a"), (one, "insert", 2, "b"), (one, "insert", 3, "c")]
+    assert lake(feed, two, three) == [
+        (two, "delete", 1, "a"),
+        (two, "update_postimage", 2, "x"),
+        (two, "update_preimage", 2, "b"),
+        (three, "delete", 3, "c"),
+        (three, "insert", 4, "d"),
+    ]
+    assert lake("SELECT i FROM table_insertions('t', ?, ?)", three, three) == [(4,)]
+    assert lake("SELECT i FROM table_deletions('t', ?, ?) ORDER BY i", two, three) == [(1,), (2,), (3,)]
+
+
+# What a lake says of itself
+
+
+def test_metadata(people: Lake) -> None:
+    assert people("SHOW TABLES") == [("news",), ("t",)]
+    assert [row[:2] for row in people("DESCRIBE t")] == [
+        ("id", "INTEGER"),
+        ("name", "VARCHAR"),
+        ("amount", "DECIMAL(9,2)"),
+    ]
+    assert people(
+        "SELECT column_name, data_type, is_nullable, ordinal_position FROM information_schema.columns "
+        "WHERE table_name = 't' ORDER BY ordinal_position"
+    ) == [("id", "INTEGER", "NO", 1), ("name", "VARCHAR", "YES", 2), ("amount", "DECIMAL(9,2)", "YES", 3)]
+    assert people("SELECT table_type, is_insertable_into FROM information_schema.tables WHERE table_name = 't'") == [
+        ("BASE TABLE", "YES")
+    ]
+    assert sorted(people("SELECT record_count, deleted_count FROM files('t')")) == [(2, 0), (3, 0)]
+    assert people("SELECT count(DISTINCT filename), max(file_row_number) FROM t") == [(2, 2)]
+    assert len(people("DESCRIBE HISTORY t")) == 3
+    assert len(people("DESCRIBE HISTORY t LIMIT 1")) == 1
+    assert "1 of 2 data files read" in str(people("EXPLAIN SELECT * FROM t WHERE id = 1"))
+    assert "1 matched" in str(people("EXPLAIN DELETE FROM t WHERE id = 1"))
+    assert "5 matched" in str(people("EXPLAIN UPDATE t SET name = 'x'"))
+    assert len(people("SUMMARIZE t")) == 3
+    assert len(people.rows()) == 5
+
+
+def test_delete_files(people: Lake) -> None:
+    people("INSERT INTO t SELECT i, 'r', 0 FROM range(100, 1100) r(i)")
+    people.commit()
+    people("DELETE FROM t WHERE id IN (500, 600)")
+    people.commit()
+    files = people("SELECT record_count, deleted_count FROM files('t') ORDER BY ALL")
+    deletes = people("SELECT delete_count FROM delete_files('t')")
+    plan = str(people("EXPLAIN DELETE FROM t WHERE id = 700"))
+    if people.kind.properties.get("delta.enableDeletionVectors") == "false":
+        assert (files, deletes) == ([(2, 0), (3, 0), (998, 0)], [])
+        assert "copy-on-write" in plan
+    else:
+        assert (files, deletes) == ([(2, 0), (3, 0), (1000, 2)], [(2,)])
+        assert "merge-on-read" in plan
+
+
+# Types
+
+
+VALUES: list[tuple[str, object]] = [
+    ("BOOLEAN", True),
+    ("TINYINT", -128),
+    ("SMALLINT", -(2**15)),
+    ("INTEGER", 2**31 - 1),
+    ("BIGINT", -(2**63)),
+    ("FLOAT", 0.5),
+    ("DOUBLE", 1e300),
+    ("DECIMAL(38, 10)", D("1234567890123456789012345678.0123456789")),
+    ("VARCHAR", "ü'\n\0 🦆"),
+    ("BLOB", b"\x00\xff"),
+    ("DATE", datetime.date(1, 1, 1)),
+    ("TIMESTAMP", datetime.datetime(2026, 1, 2, 3, 4, 5, 678901)),
+    ("TIMESTAMPTZ", datetime.datetime(2026, 1, 2, 3, 4, 5, 678901, tzinfo=datetime.timezone.utc)),
+    ("INTEGER[]", [1, None, 3]),
+    ("STRUCT(a INTEGER, b VARCHAR[])", {"a": None, "b": ["x", None]}),
+    ("MAP(VARCHAR, INTEGER)", {"k": 1, "l": None}),
+]
+
+
+@pytest.mark.parametrize(("type", "value"), VALUES, ids=[type for type, _ in VALUES])
+def test_values_of_each_type_come_back(lake: Lake, type: str, value: object) -> None:
+    lake.create(f"CREATE TABLE t (i INTEGER, v {type})")
+    assert lake("INSERT INTO t VALUES (1, ?), (2, NULL)", value) == 2
+    assert lake.many("INSERT INTO t VALUES (?, ?)", [(3, value), (4, None)]) == 2
+    lake.commit()
+    assert lake("UPDATE t SET v = (SELECT v FROM t WHERE i = 1) WHERE i = 2") == 1
+    lake.commit()
+    assert lake("SELECT v FROM t ORDER BY i") == [(value,), (value,), (value,), (None,)]
+    ((named,),) = lake("SELECT data_type FROM information_schema.columns WHERE column_name = 'v'")
+    assert [(named.replace('"', ""),)] == lake("SELECT replace(typeof(v), '\"', '') FROM t WHERE i = 1")
+    assert lake("DELETE FROM t WHERE v IS NULL") == 1
+    lake.commit()
+    assert lake("SELECT count(*) FROM t WHERE v IS NOT DISTINCT FROM (SELECT v FROM t WHERE i = 1)") == [(3,)]
+
+
+def test_numbers_that_are_none(lake: Lake) -> None:
+    lake.create("CREATE TABLE t (i INTEGER, d DOUBLE)")
+    lake("INSERT INTO t VALUES (1, 'nan'), (2, 'inf'), (3, '-inf'), (4, NULL), (5, -0.0)")
+    lake.commit()
+    assert lake("SELECT i FROM t WHERE d > 1e308 ORDER BY i") == [(1,), (2,)]
+    assert lake("DELETE FROM t WHERE isnan(d)") == 1
+    lake.commit()
+    assert lake("SELECT i FROM t WHERE d = 0 OR d IS NULL ORDER BY i") == [(4,), (5,)]
+
+
+# Views
+
+
+def test_views_are_there_or_refused(people: Lake) -> None:
+    if not capabilities(people.kind.format).views:
+        with pytest.raises(lakedbapi.NotSupportedError, match=f"CREATE VIEW v.*{people.kind.format}"):
+            people("CREATE VIEW v AS SELECT id FROM t")
+        return
+    people("CREATE VIEW v AS SELECT id FROM t WHERE id > 3")
+    people.commit()
+    assert people.rows("v") == [(4,), (5,)]
+
+
+# Errors
+
+
+@pytest.mark.parametrize(
+    ("statement", "error"),
+    [
+        ("SELEC 1", lakedbapi.ProgrammingError),
+        ("SELECT * FROM missing", lakedbapi.ProgrammingError),
+        ("SELECT missing FROM t", lakedbapi.ProgrammingError),
+        ("INSERT INTO t (missing) VALUES (1)", lakedbapi.ProgrammingError),
+        ("INSERT INTO t VALUES (1)", lakedbapi.ProgrammingError),
+        ("UPDATE t SET missing = 1", lakedbapi.ProgrammingError),
+        ("DELETE FROM missing", lakedbapi.ProgrammingError),
+        ("SELECT CAST('x' AS INTEGER)", lakedbapi.DataError),
+        ("INSERT INTO t VALUES (99999999999, 'x', 1)", lakedbapi.DataError),
+        ("INSERT INTO t VALUES (1, 'x', 'y')", lakedbapi.DataError),
+        ("INSERT INTO t VALUES (NULL, 'x', 1)", lakedbapi.IntegrityError),
+        ("UPDATE t SET id = NULL", lakedbapi.IntegrityError),
+        ("SELECT * FROM read_csv('/etc/passwd')", lakedbapi.ProgrammingError),
+        ("COPY t TO '/tmp/x'", lakedbapi.ProgrammingError),
+        ("CREATE TABLE t (i INTEGER)", lakedbapi.ProgrammingError),
+        ("CREATE TABLE missing.t (i INTEGER)", lakedbapi.ProgrammingError),
+        ("CREATE TABLE x (i INTEGER, I VARCHAR)", lakedbapi.ProgrammingError),
+        ("ALTER TABLE t ADD COLUMN name INTEGER", lakedbapi.ProgrammingError),
+        ("ALTER TABLE t DROP COLUMN missing", lakedbapi.ProgrammingError),
+        ("CREATE INDEX i ON t (id)", lakedbapi.ProgrammingError),
+        ("SELECT * FROM table_changes('missing', 1, 2)", lakedbapi.ProgrammingError),
+        ("ROLLBACK TO SAVEPOINT missing", lakedbapi.ProgrammingError),
+    ],
+)
+def test_errors_have_the_same_class(people: Lake, statement: str, error: type[Exception]) -> None:
+    before = people.rows()
+    with pytest.raises(lakedbapi.Error) as raised:
+        people(statement)
+    assert type(raised.value) is error, raised.value
+    assert raised.value.statement == statement
+    assert people.rows() == before
