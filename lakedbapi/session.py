@@ -501,6 +501,7 @@ DML: Mapping[type, Callable[[Context, Any], Counted]] = {
 MAINTENANCE: Mapping[type, Callable[[Context, Any], Result]] = {
     st.Checkpoint: maintenance.checkpoint,
     st.Optimize: maintenance.optimize,
+    st.Reorg: maintenance.reorg,
     st.Vacuum: maintenance.vacuum,
     st.Purge: maintenance.purge,
 }

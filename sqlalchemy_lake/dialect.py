@@ -20,7 +20,7 @@ SNAPSHOT, AUTOCOMMIT = "SNAPSHOT", "AUTOCOMMIT"
 
 _COMMITTED_WITHOUT_FUTURE = (
     *("merge", "truncate", "call", "comment", "with", "use", "attach", "detach"),
-    *("optimize", "vacuum", "restore", "checkpoint", "purge"),
+    *("optimize", "reorg", "vacuum", "restore", "checkpoint", "purge"),
 )
 
 

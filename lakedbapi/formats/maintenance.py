@@ -19,13 +19,13 @@ from lakedbapi.errors import NotSupportedError
 from lakedbapi.formats.base import CommitResult, Snapshot
 from lakedbapi.formats.erasure import Erasure
 from lakedbapi.model.catalog import SnapshotInfo, TableInfo
-from lakedbapi.model.changes import WrittenFile
+from lakedbapi.model.changes import Operation, WrittenFile
 
 MERGE = "merge"
 """Small files without deletes become few: the new ones serve every snapshot that the old ones served, if the format
 can do that."""
 REWRITE = "rewrite"
-"""Files with deleted rows become files without; older snapshots keep the old ones."""
+"""Files become others, without their deleted rows; older snapshots keep the old ones."""
 
 
 @dataclass(frozen=True)
@@ -93,14 +93,26 @@ class Expired:
 class Maintenance(ABC):
     """Of one catalog. Every commit checks that nobody touched the same files in the meantime: ConflictError if so."""
 
+    merges_in_history: bool = False
+    """Whether files can be compacted by `MERGE`; if not, `REWRITE` does it."""
+
     @abstractmethod
     def groups(self, base: Snapshot, table: TableInfo, files: pa.Table, kind: str) -> Sequence[CompactionGroup]:
         """`files` (a subset of `base.files(table)`) by what may lie in one file; without those that `kind` cannot
         take."""
 
     @abstractmethod
-    def compact(self, base: Snapshot, table: TableInfo, kind: str, compacted: Sequence[Compacted]) -> CommitResult:
-        """Replace the files of the groups, as they were at `base`, in one atomic step."""
+    def compact(
+        self, base: Snapshot, table: TableInfo, kind: str, compacted: Sequence[Compacted], operation: Operation
+    ) -> CommitResult:
+        """Replace the files of the groups, as they were at `base`, in one atomic step. `operation` tells what for."""
+
+    def clustering(self, base: Snapshot, table: TableInfo) -> Sequence[str]:
+        """The columns that the table asks to be clustered by."""
+        return ()
+
+    def checkpoint(self, base: Snapshot, table: TableInfo) -> None:
+        """Write down the state of the table so that others find it faster, where the format has that."""
 
     @abstractmethod
     def stored_rows(self, base: Snapshot, table: TableInfo) -> Sequence[StoredRows]:
@@ -147,6 +159,9 @@ class Maintenance(ABC):
     def retention(self, table: TableInfo | None) -> str:
         """How long before now the cutoff of a vacuum is that is not told, as an SQL interval."""
         return "7 days"
+
+    def check_cutoff(self, table: TableInfo | None, cutoff: datetime) -> None:
+        """ProgrammingError, with the way out, for a vacuum that would take away what others rely on."""
 
     @property
     def erasure(self) -> Erasure:

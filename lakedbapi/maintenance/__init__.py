@@ -3,6 +3,6 @@
 from lakedbapi.maintenance.procedures import run as call
 from lakedbapi.maintenance.purge import purge
 from lakedbapi.maintenance.results import SUCCESS
-from lakedbapi.maintenance.statements import checkpoint, optimize, vacuum
+from lakedbapi.maintenance.statements import checkpoint, optimize, reorg, vacuum
 
-__all__ = ["SUCCESS", "call", "checkpoint", "optimize", "purge", "vacuum"]
+__all__ = ["SUCCESS", "call", "checkpoint", "optimize", "purge", "reorg", "vacuum"]

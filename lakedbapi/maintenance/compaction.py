@@ -15,13 +15,20 @@ from lakedbapi.engine.base import PART, ROW_ID, ROW_SNAPSHOT, Query, RelationNam
 from lakedbapi.errors import ProgrammingError
 from lakedbapi.formats.maintenance import MERGE, REWRITE, Compacted, CompactionGroup
 from lakedbapi.maintenance.scope import Subject, removing
-from lakedbapi.model.changes import WrittenFile
+from lakedbapi.model.catalog import TableInfo
+from lakedbapi.model.changes import Operation, WrittenFile
 from lakedbapi.model.scan import Scan
 from lakedbapi.model.sql_types import quote_identifier
+from lakedbapi.model.types import Schema
 
 Mask = npt.NDArray[np.bool_]
 Chooser = Callable[[Subject, pa.Table], Mask]
 """Which of a table's data files may be compacted."""
+
+_FULL = 512_000_000
+"""Bytes of a file that is full, where the table does not say so."""
+_CLUSTERS = 16
+"""Bits of the number that tells where a value lies among all of its column."""
 
 
 @dataclass(frozen=True)
@@ -53,22 +60,61 @@ def anything(subject: Subject, files: pa.Table) -> Mask:
 def merge(subject: Subject, limits: MergeLimits, chosen: Chooser = anything) -> Done | None:
     """Make one file of small ones that have no deletes. None if there are none to merge."""
     files = subject.base.files(subject.table)
-    target_size = _options(subject).target_file_size or 0
+    target_size = _target_size(subject)
     largest = target_size if limits.max_file_size is None else min(limits.max_file_size, target_size)
     sizes = files.column("file_size_bytes").fill_null(largest).to_numpy()
     small = (sizes >= limits.min_file_size) & (sizes < largest) & (files.column("deleted_count").to_numpy() == 0)
     files = files.filter(pa.array(small & chosen(subject, files)))
     if files.num_rows < 2:
         return None
-    groups = subject.maintenance.groups(subject.base, subject.table, files, MERGE)
+    kind = MERGE if subject.maintenance.merges_in_history else REWRITE
+    groups = subject.maintenance.groups(subject.base, subject.table, files, kind)
     bins = [part for group in groups for part in _bins(group, target_size)]
-    return _compact(subject, MERGE, bins[: limits.max_created])
+    return _compact(subject, kind, bins[: limits.max_created], _optimize(subject))
 
 
-def rewrite(subject: Subject, threshold: float | None = None, chosen: Chooser = anything) -> Done | None:
+def compact(subject: Subject, worn: Chooser, chosen: Chooser = anything, predicate: str | None = None) -> Done | None:
+    """Make one file of small ones, and of those that are `worn`, which are written anew in any case: at once, where a
+    format need not keep the two apart. Rows are clustered as the table asks for it."""
+    files = subject.base.files(subject.table)
+    target_size = _target_size(subject)
+    is_worn = worn(subject, files)
+    small = files.column("file_size_bytes").fill_null(target_size).to_numpy() < target_size
+    worn_ids = frozenset(files.column("file_id").filter(pa.array(is_worn)).to_pylist())
+    files = files.filter(pa.array((small | is_worn) & chosen(subject, files)))
+    groups = subject.maintenance.groups(subject.base, subject.table, files, REWRITE)
+    bins = [part for group in groups for part in _bins(group, target_size, worn_ids)]
+    columns = tuple(subject.maintenance.clustering(subject.base, subject.table))
+    return _compact(subject, REWRITE, bins, _optimize(subject, predicate, columns))
+
+
+def cluster(
+    subject: Subject, columns: tuple[str, ...], chosen: Chooser = anything, predicate: str | None = None
+) -> Done | None:
+    """Write all files anew with rows that are alike in `columns` next to each other, partition by partition."""
+    files = subject.base.files(subject.table)
+    files = files.filter(pa.array(chosen(subject, files)))
+    if not files.num_rows:
+        return None
+    groups = subject.maintenance.groups(subject.base, subject.table, files, REWRITE)
+    return _compact(subject, REWRITE, groups, _optimize(subject, predicate, columns), target_size=_target_size(subject))
+
+
+def _optimize(subject: Subject, predicate: str | None = None, order: tuple[str, ...] = ()) -> Operation:
+    return Operation("optimize", subject.table.id, predicate, order=order)
+
+
+def rewrite(
+    subject: Subject,
+    threshold: float | None = None,
+    chosen: Chooser = anything,
+    *,
+    kind: str = "optimize",
+    predicate: str | None = None,
+) -> Done | None:
     """Write files anew of which at least this fraction of the rows is deleted (default: the table's option).
 
-    None if there are none.
+    None if there are none. `kind` is that of the operation.
     """
     threshold = delete_threshold(subject) if threshold is None else threshold
     files = subject.base.files(subject.table)
@@ -77,7 +123,13 @@ def rewrite(subject: Subject, threshold: float | None = None, chosen: Chooser = 
     files = files.filter(pa.array(worth & chosen(subject, files)))
     if not files.num_rows:
         return None
-    return _compact(subject, REWRITE, subject.maintenance.groups(subject.base, subject.table, files, REWRITE))
+    return _compact(
+        subject,
+        REWRITE,
+        subject.maintenance.groups(subject.base, subject.table, files, REWRITE),
+        Operation(kind, subject.table.id, predicate),
+        target_size=_target_size(subject),
+    )
 
 
 def delete_threshold(subject: Subject) -> float:
@@ -89,19 +141,29 @@ def delete_threshold(subject: Subject) -> float:
         raise ProgrammingError(f"rewrite_delete_threshold of {subject.table.name} is {text!r}: set a number") from None
 
 
-def _bins(group: CompactionGroup, target_size: int) -> Iterator[CompactionGroup]:
-    """Runs of at least two files that together are about as large as a file should be."""
+def _bins(group: CompactionGroup, target_size: int, alone: frozenset[int] = frozenset()) -> Iterator[CompactionGroup]:
+    """Runs of at least two files, or of one that may be `alone`, which together are about as large as a file should
+    be."""
     sizes = group.files.column("file_size_bytes").fill_null(0).to_numpy()
+    ids = group.files.column("file_id").to_pylist()
     start, total = 0, 0
     for number, size in enumerate(sizes.tolist()):
         total += size
         if total >= target_size or number == len(sizes) - 1:
-            if number > start:
+            if number > start or ids[start] in alone:
                 yield replace(group, files=group.files.slice(start, number + 1 - start))
             start, total = number + 1, 0
 
 
-def _compact(subject: Subject, kind: str, groups: Sequence[CompactionGroup]) -> Done | None:
+def _compact(
+    subject: Subject,
+    kind: str,
+    groups: Sequence[CompactionGroup],
+    operation: Operation,
+    *,
+    target_size: int | None = None,
+) -> Done | None:
+    """Each group goes to one file; with `target_size` to several of about so many bytes."""
     if not groups:
         return None
     report = subject.steps(f"{kind} {subject.schema.name}.{subject.table.name}", _total(groups, None), "files")
@@ -109,11 +171,11 @@ def _compact(subject: Subject, kind: str, groups: Sequence[CompactionGroup]) -> 
     compacted = []
     with removing(subject, paths):
         for group in groups:
-            written = _write(subject, kind, group)
+            written = _write(subject, kind, group, target_size, operation.order)
             paths += [file.path for file in written]
             compacted.append(Compacted(group, written))
             report(group.files.num_rows)
-        subject.maintenance.compact(subject.base, subject.table, kind, compacted)
+        subject.maintenance.compact(subject.base, subject.table, kind, compacted, operation)
     return Done(
         subject.schema.name,
         subject.table.name,
@@ -136,9 +198,16 @@ def _options(subject: Subject) -> WriteOptions:
     return write_options(subject.view.catalog, subject.schema, subject.table)
 
 
-def _write(subject: Subject, kind: str, group: CompactionGroup) -> tuple[WrittenFile, ...]:
+def _target_size(subject: Subject) -> int:
+    return _options(subject).target_file_size or _FULL
+
+
+def _write(
+    subject: Subject, kind: str, group: CompactionGroup, target_size: int | None, order: Sequence[str]
+) -> tuple[WrittenFile, ...]:
     """The live rows of the group's files in new ones, in the folder of the old."""
     table = group.table
+    schema = _in_files(subject, table)
     groups = subject.base.file_groups(table, group.files)
     live = int(
         np.sum(group.files.column("record_count").to_numpy()) - np.sum(group.files.column("deleted_count").to_numpy())
@@ -150,18 +219,26 @@ def _write(subject: Subject, kind: str, group: CompactionGroup) -> tuple[Written
         options,
         directory=_directory(options.directory, group.files.column("path")[0].as_py()),
         partitioning=None,
-        # Rows that are to stay visible in old snapshots lie in one file, whatever its size.
-        target_file_size=None if kind == MERGE else options.target_file_size,
+        target_file_size=target_size,
+        sort_by=() if order else options.sort_by,
     )
     written = subject.context.engine.write(
-        _query(subject, kind, group, Scan(table.schema, tuple(groups))),
-        table.schema,
+        _query(subject, kind, group, Scan(schema, tuple(groups)), order),
+        schema,
         options,
-        row_ids=True,
+        row_ids=options.layout.row_id_column is not None,
         row_snapshots=kind == MERGE,
     )
     partition = group.partition_values if group.partition_id is not None else ()
     return tuple(replace(file, partition_id=group.partition_id, partition_values=partition) for file in written)
+
+
+def _in_files(subject: Subject, table: TableInfo) -> Schema:
+    """The columns that data files have."""
+    if table.partitioning is None or subject.view.catalog.file_layout(table).partition_columns:
+        return table.schema
+    keys = {key.field_id for key in table.partitioning.fields}
+    return Schema(tuple(field for field in table.schema.fields if field.id not in keys))
 
 
 def _directory(table_directory: str, path: str) -> str:
@@ -169,18 +246,35 @@ def _directory(table_directory: str, path: str) -> str:
     return path[: path.rindex("/") + 1] if path.startswith(table_directory) else table_directory
 
 
-def _query(subject: Subject, kind: str, group: CompactionGroup, scan: Scan) -> Query:
+def _query(subject: Subject, kind: str, group: CompactionGroup, scan: Scan, order: Sequence[str]) -> Query:
     """The rows with their ids, and for a merge the first snapshot that sees each."""
     names = {kind: _unused(group, name) for kind, name in _EXTRA.items()}
     columns = [quote_identifier(field.name) for field in scan.schema.fields]
-    columns.append(names[ROW_ID])
+    if subject.view.catalog.file_layout(group.table).row_id_column is not None:
+        columns.append(names[ROW_ID])
     if kind == MERGE:
         # Files of a rewrite are younger than the snapshots that may be embedded for their rows.
         begins = [begin for files in scan.files for begin in files.files.column("snapshot_id").to_pylist()]
         columns.append(f"greatest({names[ROW_SNAPSHOT]}, ({begins})[{names[PART]} + 1])")
     relation = RelationName(subject.view.alias, subject.schema.name, "_lake_compacted")
-    sql = f"SELECT {', '.join(columns)} FROM {'.'.join(map(quote_identifier, relation))}"
+    source = ".".join(map(quote_identifier, relation))
+    if order:
+        curve = _unused(group, "_lake_curve")
+        source = f"(SELECT *, {_curve(order)} AS {curve} FROM {source}) ORDER BY {curve}"
+    sql = f"SELECT {', '.join(columns)} FROM {source}"
     return Query(sql, {relation: ScanRelation(scan, names)}, search_path=subject.context.search_path)
+
+
+def _curve(columns: Sequence[str]) -> str:
+    """SQL for where a row lies on the Z-order curve: the bits of where its values lie among all, interleaved."""
+    bits = min(_CLUSTERS, 62 // len(columns))
+    ranks = [f"(ntile({1 << bits}) OVER (ORDER BY {quote_identifier(name)}) - 1)" for name in columns]
+    terms = [
+        f"((({rank} >> {bit}) & 1) << {bit * len(columns) + len(columns) - 1 - number})"
+        for number, rank in enumerate(ranks)
+        for bit in range(bits)
+    ]
+    return " + ".join(terms)
 
 
 _EXTRA = {ROW_ID: "_lake_row_id", ROW_SNAPSHOT: "_lake_row_snapshot", PART: "_lake_part"}

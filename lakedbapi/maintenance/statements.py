@@ -1,8 +1,8 @@
-"""CHECKPOINT, OPTIMIZE and VACUUM."""
+"""CHECKPOINT, OPTIMIZE, REORG and VACUUM."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta, timezone
 from typing import Any
 
@@ -14,13 +14,24 @@ from lakedbapi.context import Context
 from lakedbapi.engine.base import Result, TableResult
 from lakedbapi.errors import ProgrammingError
 from lakedbapi.maintenance import retention
-from lakedbapi.maintenance.compaction import Chooser, Done, Mask, MergeLimits, anything, merge, rewrite
+from lakedbapi.maintenance.compaction import (
+    Chooser,
+    Done,
+    Mask,
+    MergeLimits,
+    anything,
+    cluster,
+    compact,
+    merge,
+    rewrite,
+)
 from lakedbapi.maintenance.flush import flush
 from lakedbapi.maintenance.results import SUCCESS, paths
 from lakedbapi.maintenance.scope import Subject, check_alone, maintenance_of, settle, tables
 from lakedbapi.model.catalog import TableInfo
+from lakedbapi.model.types import List, Map, Struct
 from lakedbapi.query import constant, prune, resolve_catalog, resolve_table
-from lakedbapi.sql.statements import Checkpoint, Name, Optimize, Vacuum
+from lakedbapi.sql.statements import Checkpoint, Name, Optimize, Reorg, Vacuum
 
 _DELETED_FRACTION = 0.05
 """Of a file's rows: from there on OPTIMIZE writes it anew."""
@@ -31,11 +42,14 @@ _DELETE_FILES = 5
 def checkpoint(context: Context, statement: Checkpoint) -> Result:
     """All maintenance of a catalog by its options, in DuckLake's order: what comes first makes work for the next."""
     check_alone(context, "CHECKPOINT")
-    alias = context.search_path[0] if statement.catalog is None else statement.catalog
-    alias = resolve_catalog(context, alias)
+    alias, name = _to_checkpoint(context, statement)
     maintenance = maintenance_of(context, alias, "CHECKPOINT")
     catalog = context.transaction.catalogs[alias]
-    ids = tables(context, alias, None)
+    ids = tables(context, alias, name)
+    if catalog.capabilities.table_versions:
+        for id in ids:
+            settle(context, alias, id, lambda found: found.maintenance.checkpoint(found.base, found.table))
+        return SUCCESS
     for id in ids:
         settle(context, alias, id, flush)
     retention.expire(context, catalog, maintenance, None, None, dry_run=False)
@@ -49,31 +63,89 @@ def checkpoint(context: Context, statement: Checkpoint) -> Result:
     return SUCCESS
 
 
+def _to_checkpoint(context: Context, statement: Checkpoint) -> tuple[str, Name | None]:
+    """The catalog, and the table if one is named."""
+    name = statement.name
+    if name is None:
+        return resolve_catalog(context, context.search_path[0]), None
+    is_catalog = name.last.casefold() in (alias.casefold() for alias in context.transaction.catalogs)
+    if not statement.is_table and len(name.parts) == 1 and is_catalog:
+        return resolve_catalog(context, name.last), None
+    alias = resolve_table(context, name).alias
+    if not context.transaction.catalogs[alias].capabilities.table_versions:
+        raise ProgrammingError(
+            f"CHECKPOINT {name}: tables of catalog {alias!r} have no checkpoints of their own: CHECKPOINT {alias} looks"
+            f" after all of them, OPTIMIZE {name} after one"
+        )
+    return alias, name
+
+
 def optimize(context: Context, statement: Optimize) -> Result:
-    """Files of which rows were deleted are written anew, then small ones together; one row tells what that did."""
+    """Files of which rows were deleted are written anew, small ones together; one row tells what that did.
+
+    With an order all files are written anew.
+    """
     check_alone(context, "OPTIMIZE")
     alias, _, schema, table = resolve_table(context, statement.name)
-    maintenance_of(context, alias, "OPTIMIZE")
-    chosen = anything if statement.where is None else _that_may_match(table, statement.name, statement.where)
+    maintenance = maintenance_of(context, alias, "OPTIMIZE")
+    chosen, predicate = _files(table, f"OPTIMIZE {statement.name}", statement.where)
+    order = _columns(table, statement)
 
     def worn(subject: Subject, files: pa.Table) -> Mask:
         return chosen(subject, files) & _worn(subject, files)
 
-    work = (lambda subject: rewrite(subject, 0, worn), lambda subject: merge(subject, MergeLimits(), chosen))
+    work: Sequence[Callable[[Subject], Done | None]]
+    if order:
+        work = [lambda subject: cluster(subject, order, chosen, predicate)]
+    elif maintenance.merges_in_history:
+        work = [lambda subject: rewrite(subject, 0, worn), lambda subject: merge(subject, MergeLimits(), chosen)]
+    else:
+        work = [lambda subject: compact(subject, worn, chosen, predicate)]
     done = [part for part in (settle(context, alias, table.id, step) for step in work) if part is not None]
     return _optimized(schema.name, table.name, done)
 
 
-def _that_may_match(table: TableInfo, name: Name, where: exp.Expression) -> Chooser:
-    """The files that partition values and statistics do not prove to be without rows that match."""
+def reorg(context: Context, statement: Reorg) -> Result:
+    """Files that have deleted rows are written anew without them; the result is that of OPTIMIZE."""
+    check_alone(context, "REORG TABLE")
+    alias, _, schema, table = resolve_table(context, statement.name)
+    maintenance_of(context, alias, "REORG TABLE")
+    chosen, predicate = _files(table, f"REORG TABLE {statement.name}", statement.where)
+    done = settle(context, alias, table.id, lambda found: rewrite(found, 0, chosen, kind="reorg", predicate=predicate))
+    return _optimized(schema.name, table.name, [] if done is None else [done])
+
+
+def _columns(table: TableInfo, statement: Optimize) -> tuple[str, ...]:
+    """The columns to cluster by, as the table spells them."""
+    keys = {key.field_id for key in table.partitioning.fields} if table.partitioning else set()
+    columns = []
+    for name in statement.order:
+        field = table.schema.get(name)
+        if field is None:
+            raise ProgrammingError(f"OPTIMIZE {statement.name}: table {table.name} has no column {name}")
+        if field.id in keys:
+            raise ProgrammingError(
+                f"OPTIMIZE {statement.name}: {name} partitions the table already, so ZORDER BY it would change nothing"
+            )
+        if isinstance(field.type, (Struct, List, Map)):
+            raise ProgrammingError(f"OPTIMIZE {statement.name}: ZORDER BY {name}, which has parts: name plain columns")
+        columns.append(field.name)
+    return tuple(dict.fromkeys(columns))
+
+
+def _files(table: TableInfo, verb: str, where: exp.Expression | None) -> tuple[Chooser, str | None]:
+    """The files that partition values and statistics do not prove to be without rows that match, and the condition as
+    text."""
+    if where is None:
+        return anything, None
     for column in where.find_all(exp.Column):
         if table.schema.get(column.name) is None:
-            raise ProgrammingError(f"OPTIMIZE {name}: table {table.name} has no column {column.name}")
+            raise ProgrammingError(f"{verb}: table {table.name} has no column {column.name}")
 
     def choose(subject: Subject, files: pa.Table) -> Mask:
         return prune(subject.context, subject.view.contents(subject.table), where, subject.table.name).keep
 
-    return choose
+    return choose, where.sql(dialect="duckdb")
 
 
 def _worn(subject: Subject, files: pa.Table) -> Mask:
@@ -102,6 +174,8 @@ def vacuum(context: Context, statement: Vacuum) -> Result:
         alias, _, _, table = resolve_table(context, statement.name)
     maintenance = maintenance_of(context, alias, "VACUUM")
     cutoff = _cutoff(context, statement, maintenance.retention(table))
+    if statement.hours is not None:
+        maintenance.check_cutoff(table, cutoff)
     # A short retention is about versions; writers at work need their time all the same.
     grace = retention.option_cutoff(context, context.transaction.catalogs[alias], retention.DELETE_OPTION)
     return paths(maintenance.vacuum(table, cutoff, min(cutoff, grace or cutoff), dry_run=statement.dry_run))

@@ -100,7 +100,8 @@ class RowChanges:
 class Operation:
     """One statement that changed rows, for formats whose history tells what was done.
 
-    `kind` is `insert`, `delete`, `update`, `merge`, `truncate` or `restore`; the counts are of rows.
+    `kind` is `insert`, `delete`, `update`, `merge`, `truncate` or `restore`; the counts are of rows. `optimize` and
+    `reorg` move rows to other files, and change none.
     """
 
     kind: str
@@ -118,6 +119,12 @@ class Operation:
     the statement would choose; None = all."""
     version: int | None = None
     """Of `restore`: the version that the table is restored to."""
+    order: tuple[str, ...] = ()
+    """Of `optimize`: the columns that the rows were clustered by."""
+
+    @property
+    def moves_rows(self) -> bool:
+        return self.kind in ("optimize", "reorg")
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Statements that look after tables: CHECKPOINT, OPTIMIZE, VACUUM, RESTORE, DESCRIBE HISTORY."""
+"""Statements that look after tables: CHECKPOINT, OPTIMIZE, REORG, VACUUM, RESTORE, DESCRIBE HISTORY."""
 
 from __future__ import annotations
 
@@ -7,30 +7,59 @@ from sqlglot import exp
 from lakedbapi.sql.expressions import expression, has_columns
 from lakedbapi.sql.reader import Reader
 from lakedbapi.sql.references import travel_point
-from lakedbapi.sql.statements import Checkpoint, DescribeHistory, Name, Optimize, Restore, Travel, Vacuum
+from lakedbapi.sql.statements import Checkpoint, DescribeHistory, Name, Optimize, Reorg, Restore, Travel, Vacuum
 from lakedbapi.sql.tokens import NUMBER, PARAMETER
 
 
 def read_checkpoint(reader: Reader) -> Checkpoint:
-    """`CHECKPOINT [catalog]`."""
+    """`CHECKPOINT [catalog | [TABLE] t]`."""
     reader.expect("checkpoint")
-    checkpoint = Checkpoint(None if reader.done else reader.identifier("the name of a catalog"))
+    checkpoint = Checkpoint() if reader.done else Checkpoint(is_table=reader.accept("table"), name=_table(reader))
     reader.expect_end()
     return checkpoint
 
 
 def read_optimize(reader: Reader) -> Optimize:
-    """`OPTIMIZE [TABLE] t [WHERE condition]`."""
+    """`OPTIMIZE [TABLE] t [WHERE condition] [ZORDER BY (column, …)]`."""
     reader.expect("optimize")
     name = _table(reader)
-    where = None
-    if reader.accept("where"):
-        start = reader.peek()
-        where = expression(reader.remaining())
-        if isinstance(where, exp.Var) or where.find(exp.Query) is not None:
-            raise reader.error("the condition of OPTIMIZE compares columns of the table with constants", start)
+    where = _files(reader, "OPTIMIZE", reader.until(("zorder", "by")))
+    order: tuple[str, ...] = ()
+    if reader.accept("zorder", "by"):
+        order = reader.column_list() if reader.at("(") else _names(reader)
     reader.expect_end()
-    return Optimize(name, where)
+    return Optimize(name, where, order)
+
+
+def read_reorg(reader: Reader) -> Reorg:
+    """`REORG TABLE t [WHERE condition] APPLY (PURGE)`."""
+    reader.expect("reorg")
+    reader.expect("table")
+    name = reader.name("the name of a table")
+    where = _files(reader, "REORG", reader.until(("apply", "(")))
+    for word in ("apply", "(", "purge", ")"):
+        reader.expect(word)
+    reader.expect_end()
+    return Reorg(name, where)
+
+
+def _files(reader: Reader, verb: str, clause: Reader) -> exp.Expression | None:
+    """`[WHERE condition]` that tells files apart."""
+    if clause.done:
+        return None
+    clause.expect("where")
+    start = clause.peek()
+    where = expression(clause.remaining())
+    if isinstance(where, exp.Var) or where.find(exp.Query) is not None:
+        raise reader.error(f"the condition of {verb} compares columns of the table with constants", start)
+    return where
+
+
+def _names(reader: Reader) -> tuple[str, ...]:
+    names = [reader.identifier("the name of a column")]
+    while reader.accept(","):
+        names.append(reader.identifier("the name of a column"))
+    return tuple(names)
 
 
 def read_vacuum(reader: Reader) -> Vacuum:

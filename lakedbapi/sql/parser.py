@@ -11,7 +11,7 @@ from lakedbapi.sql.ddl import read_comment, read_create, read_drop
 from lakedbapi.sql.dml import DML_VERBS, read_dml, read_purge, read_truncate, skip_common_tables
 from lakedbapi.sql.guard import REFUSED_STATEMENTS, find_external, find_file_names
 from lakedbapi.sql.keywords import QUERY_STARTS, words
-from lakedbapi.sql.maintenance import read_checkpoint, read_optimize, read_restore, read_vacuum
+from lakedbapi.sql.maintenance import read_checkpoint, read_optimize, read_reorg, read_restore, read_vacuum
 from lakedbapi.sql.parameters import find_parameters
 from lakedbapi.sql.queries import read_query
 from lakedbapi.sql.reader import Reader
@@ -93,6 +93,7 @@ def _read_statement(reader: Reader, specials: tuple[Special, ...]) -> Statement:
         "call": read_call,
         "checkpoint": read_checkpoint,
         "optimize": read_optimize,
+        "reorg": read_reorg,
         "vacuum": read_vacuum,
         "restore": read_restore,
     }.get(verb)

@@ -432,14 +432,26 @@ class Purge:
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """All maintenance of a catalog (None: the current one), by its options."""
+    """All maintenance of a catalog (None: the current one), by its options; of formats whose tables have versions of
+    their own, the state of tables is written down. `name` is that of a catalog, or of such a table (`is_table`: surely
+    so)."""
 
-    catalog: str | None = None
+    name: Name | None = None
+    is_table: bool = False
 
 
 @dataclass(frozen=True)
 class Optimize:
-    """`where` limits it to the files that may have such rows."""
+    """`where` limits it to the files that may have such rows; `order`: the columns that rows are clustered by."""
+
+    name: Name
+    where: exp.Expression | None = None
+    order: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Reorg:
+    """Files are written anew that have deleted rows; `where` limits it to those that may have such rows."""
 
     name: Name
     where: exp.Expression | None = None
@@ -477,7 +489,7 @@ Statement = Union[
     Select, Insert, Update, Delete, Merge, Truncate, CreateSchema, DropSchema, CreateTable, DropTable, CreateView,
     CreateMacro, DropMacro, AlterTable, CommentOn, TransactionControl, Attach, Detach, Use, Show, Describe, Explain,
     Call,
-    Checkpoint, Optimize, Vacuum, Restore, DescribeHistory, Purge,
+    Checkpoint, Optimize, Reorg, Vacuum, Restore, DescribeHistory, Purge,
 ]  # fmt: skip
 
 

@@ -178,7 +178,8 @@ def test_errors_carry_the_statement() -> None:
 
 def test_maintenance_statements() -> None:
     assert parse("CHECKPOINT").statement == st.Checkpoint()
-    assert parse("CHECKPOINT lake").statement == st.Checkpoint("lake")
+    assert parse("CHECKPOINT lake").statement == st.Checkpoint(Name(("lake",)))
+    assert parse("CHECKPOINT TABLE s.t").statement == st.Checkpoint(Name(("s", "t")), is_table=True)
     assert parse("OPTIMIZE TABLE a.b").statement == st.Optimize(Name(("a", "b")))
     assert parse("VACUUM").statement == st.Vacuum()
     assert parse("VACUUM dry").statement == st.Vacuum(Name(("dry",)))
@@ -195,6 +196,11 @@ def test_maintenance_statements() -> None:
     assert isinstance(optimize, st.Optimize)
     assert optimize.where is not None
     assert render(optimize.where) == "a > $1 AND b = 'x'"
+    zorder = parse('OPTIMIZE t WHERE a > 1 ZORDER BY (a, "B c")').statement
+    assert isinstance(zorder, st.Optimize)
+    assert zorder.order == ("a", "B c")
+    assert parse("OPTIMIZE zorder ZORDER BY a, b").statement == st.Optimize(Name(("zorder",)), order=("a", "b"))
+    assert parse("REORG TABLE apply APPLY (PURGE)").statement == st.Reorg(Name(("apply",)))
 
 
 @pytest.mark.parametrize(

@@ -125,7 +125,7 @@ def _own_text(message: str) -> str:
 def missing(path: str, reason: object) -> errors.OperationalError:
     return errors.OperationalError(
         f"Data file {path!r} cannot be opened: {reason}. The catalog lists it, so something else than this catalog"
-        " removed or moved it. Restore it, or read a snapshot that does not need it."
+        " removed or moved it (VACUUM does that to old versions). Restore it, or read a snapshot that does not need it."
     )
 
 

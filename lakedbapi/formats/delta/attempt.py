@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from lakedbapi.errors import InternalError, NotSupportedError
 from lakedbapi.formats.delta import commit_info, row_tracking
-from lakedbapi.formats.delta.conflicts import isolation_level, located, same_rows
+from lakedbapi.formats.delta.conflicts import SNAPSHOT, isolation_level, located, same_rows
 from lakedbapi.formats.delta.definition import Definition, changed_definition, new_definition
 from lakedbapi.formats.delta.features import writer_features
 from lakedbapi.formats.delta.file_actions import Action, add_of, new_file, remove_of
@@ -121,7 +121,9 @@ class Attempt:
         removed = head.files.take(pa.array(located(plan, head, gone, whole=True))).to_pylist()
         self._count_removed(removed, gone)
         pairs = self._with_vectors(partly, head.files.take(pa.array(located(plan, head, partly, whole=False))))
-        removes = [remove_of(row, self._now) for row in [*removed, *(row for row, _ in pairs)]]
+        removes = [
+            remove_of(row, self._now, data_change=not plan.moves_rows) for row in [*removed, *(row for row, _ in pairs)]
+        ]
         return removes, [add for _, add in pairs if add is not None]
 
     def _count_removed(self, removed: Sequence[Mapping[str, Any]], rows: npt.NDArray[np.int64]) -> None:
@@ -197,7 +199,7 @@ class Attempt:
             file = entry.file
             stats = stats_text(file, schema, in_path, configuration)
             action = new_file(file, plan.root, plan.table, self._physical)
-            action |= {"modificationTime": self._now, "dataChange": True, "stats": stats}
+            action |= {"modificationTime": self._now, "dataChange": not plan.moves_rows, "stats": stats}
             if entry.deletes:
                 action |= {"stats": loosened(stats, file.record_count), "deletionVector": next(vectors)}
             adds.append((action, file.record_count))
@@ -206,7 +208,7 @@ class Attempt:
         self._counts = replace(
             self._counts,
             added=len(adds),
-            added_bytes=sum(entry.file.file_size_bytes for entry in staged),
+            added_sizes=tuple(entry.file.file_size_bytes for entry in staged),
             output_rows=live,
             vectors_added=self._counts.vectors_added + sum(bool(entry.deletes) for entry in staged),
         )
@@ -227,7 +229,7 @@ class Attempt:
         if plan.state is not None:
             info["readVersion"] = plan.state.version
         info |= {
-            "isolationLevel": isolation_level(self._definition.metadata.configuration),
+            "isolationLevel": SNAPSHOT if plan.moves_rows else isolation_level(self._definition.metadata.configuration),
             "isBlindAppend": plan.is_blind_append,
             "operationMetrics": commit_info.metrics(name.operation, plan.operations, self._counts),
             "engineInfo": commit_info.engine_info(),
@@ -255,7 +257,8 @@ class Attempt:
         if any("deletionVector" in add for add in adds) and not self._vectors_allowed():
             raise InternalError(f"a commit of Delta table {plan.root} has deletion vectors, which it must not have")
         protocol, configuration = self._definition.protocol, self._definition.metadata.configuration
-        if removes and "appendOnly" in writer_features(protocol) and is_true(configuration, "delta.appendOnly"):
+        takes_rows = bool(removes) and not plan.moves_rows
+        if takes_rows and "appendOnly" in writer_features(protocol) and is_true(configuration, "delta.appendOnly"):
             raise NotSupportedError(
                 f"table {plan.table.name} is append-only (delta.appendOnly): its rows cannot be changed or deleted; "
                 f"ALTER TABLE {plan.table.name} SET ('delta.appendOnly' = 'false') to allow it"

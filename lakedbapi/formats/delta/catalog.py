@@ -33,6 +33,7 @@ from lakedbapi.formats.delta.feed import table_changes
 from lakedbapi.formats.delta.history import read_history
 from lakedbapi.formats.delta.info import table_info
 from lakedbapi.formats.delta.log import LOG
+from lakedbapi.formats.delta.maintenance import DeltaMaintenance
 from lakedbapi.formats.delta.paths import ESCAPED
 from lakedbapi.formats.delta.schema import physical_names, walk
 from lakedbapi.formats.delta.snapshot import DeltaSnapshot
@@ -56,8 +57,12 @@ CAPABILITIES = Capabilities(
     delete_vectors=True,
     identity_columns=True,
     nulls_violate_checks=True,
+    maintenance=True,
     partition_transforms=frozenset({"identity"}),
 )
+_PROPERTIES = {"target_file_size": "delta.targetFileSize"}
+"""What options are called among a table's properties."""
+_DEFAULTS = {"delete_older_than": "2 days"}
 _KEPT = 16
 """Contents of tables that are kept at hand."""
 
@@ -73,6 +78,7 @@ class DeltaCatalog(Catalog):
         self._physical: dict[int, dict[int, str]] = {}
         """Names in files, by table id and field id, of tables that map columns. They never change."""
         self._tables: dict[str, DeltaTable] = {}
+        self._places: dict[int, tuple[int, str]] = {}
         self._contents: OrderedDict[tuple[int, int, str], TableContents] = OrderedDict()
         self.vectors = VectorCache()
         self._lock = threading.RLock()
@@ -102,10 +108,17 @@ class DeltaCatalog(Catalog):
 
     def info(self, state: TableState, schema_id: int, name: str) -> TableInfo:
         table = table_info(state, schema_id, name)
+        with self._lock:
+            self._places[table.id] = schema_id, name
         if mapping_mode(table.properties) != "none":
             with self._lock:
                 self._physical.setdefault(table.id, {}).update(physical_names(state.metadata.schema_string))
         return table
+
+    def place(self, id: int) -> tuple[int, str] | None:
+        """Schema id and name that the table had when it was last seen."""
+        with self._lock:
+            return self._places.get(id)
 
     def physical_names(self, table: TableInfo) -> Mapping[int, str]:
         """Field id -> name in files and in the log, of the fields that have one of their own."""
@@ -144,8 +157,10 @@ class DeltaCatalog(Catalog):
 
     def option(self, name: str, table: TableInfo | None = None) -> str | None:
         if table is None:
-            return None
-        return codec(table.properties) if name == "parquet_compression" else table.properties.get(name)
+            return _DEFAULTS.get(name)
+        if name == "parquet_compression":
+            return codec(table.properties)
+        return table.properties.get(_PROPERTIES.get(name, name), _DEFAULTS.get(name))
 
     def set_option(
         self, name: str, value: str | None, schema: SchemaInfo | None = None, table: TableInfo | None = None
@@ -224,3 +239,7 @@ class DeltaCatalog(Catalog):
 
     def data_roots(self) -> Sequence[str]:
         return [self.storage.root]
+
+    @property
+    def maintenance(self) -> DeltaMaintenance:
+        return DeltaMaintenance(self)

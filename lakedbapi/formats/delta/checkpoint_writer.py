@@ -48,6 +48,11 @@ _PROTOCOL = pa.struct(
 _DOMAIN = pa.struct([("domain", pa.string()), ("configuration", pa.string()), ("removed", pa.bool_())])
 
 
+def retention_of(properties: Mapping[str, str]) -> int:
+    """How long removed files are kept, in milliseconds."""
+    return milliseconds(properties.get(TOMBSTONES, _WEEK))
+
+
 def write_checkpoint(storage: Storage, state: TableState) -> None:
     """Write the checkpoint of a committed state, then the hint that leads to it."""
     actions = checkpoint_table(state, time.time_ns() // 1_000_000)
@@ -96,7 +101,7 @@ def _metadata(state: TableState) -> Mapping[str, Any]:
 
 
 def _unexpired(state: TableState, now: int) -> pa.Table:
-    retention = milliseconds(state.metadata.configuration.get(TOMBSTONES, _WEEK))
+    retention = retention_of(state.metadata.configuration)
     times = pc.fill_null(state.tombstones["deletion_timestamp"], 0)
     return state.tombstones.filter(pc.greater(times, now - retention))
 

@@ -19,6 +19,8 @@ _ROWS = {
     "merge": "MERGE",
     "truncate": "TRUNCATE",
     "restore": "RESTORE",
+    "optimize": "OPTIMIZE",
+    "reorg": "REORG",
 }
 _PARAMETER = {
     "matched": "matchedPredicates",
@@ -32,7 +34,7 @@ class FileCounts:
     """What a commit does to files. A file that only gets another deletion vector is neither added nor removed."""
 
     added: int = 0
-    added_bytes: int = 0
+    added_sizes: tuple[int, ...] = ()
     removed: int = 0
     removed_bytes: int = 0
     output_rows: int = 0
@@ -40,6 +42,10 @@ class FileCounts:
     vectors_removed: int = 0
     vectors_updated: int = 0
     change_files: int = 0
+
+    @property
+    def added_bytes(self) -> int:
+        return sum(self.added_sizes)
 
 
 @dataclass(frozen=True)
@@ -86,6 +92,8 @@ def _row_operation(table: TableInfo | None, operations: Sequence[Operation]) -> 
         return Named("TRUNCATE", {})
     if kind == "restore":
         return Named("RESTORE", {"version": str(operations[-1].version)})
+    if operations[-1].moves_rows:
+        return Named(_ROWS[kind], _moved(kind, operations[-1]))
     predicates = list(dict.fromkeys(operation.predicate or "true" for operation in operations))
     parameters = {"predicate": json.dumps(predicates)}
     if kind == "merge":
@@ -95,6 +103,12 @@ def _row_operation(table: TableInfo | None, operations: Sequence[Operation]) -> 
             for when, name in _PARAMETER.items()
         }
     return Named(_ROWS[kind], parameters)
+
+
+def _moved(kind: str, operation: Operation) -> dict[str, str]:
+    predicates = [] if operation.predicate is None else [operation.predicate]
+    parameters = {"predicate": json.dumps(predicates)}
+    return parameters | ({"applyPurge": "true"} if kind == "reorg" else {"zOrderBy": json.dumps(operation.order)})
 
 
 def _clause(clause: MergeClause) -> dict[str, str]:
@@ -166,6 +180,8 @@ def metrics(operation: str, operations: Sequence[Operation], files: FileCounts) 
             "numRemovedFiles": files.removed,
             "removedFilesSize": files.removed_bytes,
         }
+    elif operation in ("OPTIMIZE", "REORG"):
+        found = _compaction_metrics(files)
     elif operations:
         found = {
             "numRemovedFiles": files.removed,
@@ -184,6 +200,19 @@ def metrics(operation: str, operations: Sequence[Operation], files: FileCounts) 
     else:
         found = {}
     return {name: str(value) for name, value in found.items()}
+
+
+def _compaction_metrics(files: FileCounts) -> dict[str, int]:
+    sizes = sorted(files.added_sizes)
+    spread = {"minFileSize": 0, "p25FileSize": 1, "p50FileSize": 2, "p75FileSize": 3, "maxFileSize": 4}
+    return {
+        "numAddedFiles": files.added,
+        "numAddedBytes": files.added_bytes,
+        "numRemovedFiles": files.removed,
+        "numRemovedBytes": files.removed_bytes,
+        "numDeletionVectorsRemoved": files.vectors_removed,
+        **{name: sizes[(len(sizes) - 1) * quarter // 4] if sizes else 0 for name, quarter in spread.items()},
+    }
 
 
 def _merge_metrics(

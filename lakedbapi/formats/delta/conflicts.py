@@ -20,7 +20,7 @@ from lakedbapi.formats.delta.state import TableState, file_keys
 if TYPE_CHECKING:
     from lakedbapi.formats.delta.catalog import DeltaCatalog
 
-SERIALIZABLE, WRITE_SERIALIZABLE = "Serializable", "WriteSerializable"
+SERIALIZABLE, WRITE_SERIALIZABLE, SNAPSHOT = "Serializable", "WriteSerializable", "SnapshotIsolation"
 
 
 def isolation_level(configuration: Mapping[str, str]) -> str:

@@ -109,6 +109,7 @@ def changed_definition(
     changed = replace(
         metadata,
         schema_string=schema_string,
+        partition_columns=_partition_columns(table),
         configuration=_configuration(table, dict(table.properties)),
         description=table.comment,
     )

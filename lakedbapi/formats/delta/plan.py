@@ -52,6 +52,11 @@ class Plan:
         return any(operation.reads_table for operation in self.operations)
 
     @property
+    def moves_rows(self) -> bool:
+        """Whether rows only get into other files."""
+        return bool(self.operations) and all(operation.moves_rows for operation in self.operations)
+
+    @property
     def is_blind_append(self) -> bool:
         """Whether nothing of the table was read."""
         changed = self.rows.deleted or self.rows.removed

@@ -67,7 +67,15 @@ class DeltaSnapshot(Snapshot):
 
     def table_of(self, id: int) -> TableInfo | None:
         contents = self._contents.get(id)
-        return self.tables().get(id) if contents is None else contents.table
+        if contents is not None:
+            return contents.table
+        place = self._catalog.place(id)
+        schema = None if place is None else self._schemas.get(place[0])
+        if place is not None and schema is not None:
+            found = self.find_table(schema, place[1])
+            if found is not None and found.id == id:
+                return found
+        return self.tables().get(id)
 
     def find_table(self, schema: SchemaInfo, name: str) -> TableInfo | None:
         folded = name.casefold()

@@ -18,19 +18,24 @@ from lakedbapi.formats.ducklake.snapshot import DuckLakeSnapshot
 from lakedbapi.formats.ducklake.vacuum import vacuum
 from lakedbapi.formats.maintenance import Compacted, CompactionGroup, Expired, Flushed, Maintenance, StoredRows
 from lakedbapi.model.catalog import TableInfo
+from lakedbapi.model.changes import Operation
 
 if TYPE_CHECKING:
     from lakedbapi.formats.ducklake.catalog import DuckLakeCatalog
 
 
 class DuckLakeMaintenance(Maintenance):
+    merges_in_history = True
+
     def __init__(self, catalog: DuckLakeCatalog) -> None:
         self._catalog = catalog
 
     def groups(self, base: Snapshot, table: TableInfo, files: pa.Table, kind: str) -> Sequence[CompactionGroup]:
         return compaction_groups(self._catalog, _own(base), table, files, kind)
 
-    def compact(self, base: Snapshot, table: TableInfo, kind: str, compacted: Sequence[Compacted]) -> CommitResult:
+    def compact(
+        self, base: Snapshot, table: TableInfo, kind: str, compacted: Sequence[Compacted], operation: Operation
+    ) -> CommitResult:
         return Compaction(self._catalog, _own(base), table, kind, compacted).commit()
 
     def stored_rows(self, base: Snapshot, table: TableInfo) -> Sequence[StoredRows]:

@@ -1,0 +1,116 @@
+"""Maintenance of Delta tables."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta, timezone
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from lakedbapi.errors import NotSupportedError, ProgrammingError
+from lakedbapi.formats.base import CommitResult, Snapshot
+from lakedbapi.formats.delta import vacuum
+from lakedbapi.formats.delta.checkpoint_writer import retention_of, write_checkpoint
+from lakedbapi.formats.delta.compaction import clustering_columns, compact, compaction_groups
+from lakedbapi.formats.delta.log_cleanup import clean_log
+from lakedbapi.formats.delta.snapshot import DeltaSnapshot
+from lakedbapi.formats.maintenance import Compacted, CompactionGroup, Expired, Flushed, Maintenance, StoredRows
+from lakedbapi.model.catalog import TableInfo
+from lakedbapi.model.changes import Operation
+
+if TYPE_CHECKING:
+    from lakedbapi.formats.delta.catalog import DeltaCatalog
+
+
+class DeltaMaintenance(Maintenance):
+    def __init__(self, catalog: DeltaCatalog) -> None:
+        self._catalog = catalog
+
+    def groups(self, base: Snapshot, table: TableInfo, files: pa.Table, kind: str) -> Sequence[CompactionGroup]:
+        return compaction_groups(self._catalog, _own(base).state(table), table, files)
+
+    def compact(
+        self, base: Snapshot, table: TableInfo, kind: str, compacted: Sequence[Compacted], operation: Operation
+    ) -> CommitResult:
+        return compact(self._catalog, _own(base), table, compacted, operation)
+
+    def clustering(self, base: Snapshot, table: TableInfo) -> Sequence[str]:
+        return clustering_columns(_own(base).state(table), table)
+
+    def checkpoint(self, base: Snapshot, table: TableInfo) -> None:
+        state = _own(base).state(table)
+        write_checkpoint(self._catalog.storage, state)
+        clean_log(self._catalog.storage, self._catalog.table(state.root), state)
+
+    def stored_rows(self, base: Snapshot, table: TableInfo) -> Sequence[StoredRows]:
+        return ()
+
+    def has_stored_deletes(self, base: Snapshot, table: TableInfo) -> bool:
+        return False
+
+    def flush(self, base: Snapshot, table: TableInfo, flushed: Sequence[Flushed]) -> CommitResult:
+        raise NotSupportedError("Delta tables keep no rows outside of files: there is nothing to flush")
+
+    def expire(
+        self, versions: Sequence[int] | None = None, older_than: datetime | None = None, *, dry_run: bool = False
+    ) -> Expired:
+        raise NotSupportedError(
+            "versions of Delta tables cannot be expired by number: VACUUM removes the files of old ones, and "
+            "delta.logRetentionDuration says how long the log tells of them"
+        )
+
+    def cleanup(self, older_than: datetime | None, *, below: str = "", dry_run: bool = False) -> Sequence[str]:
+        """Files that a commit removed before `older_than`."""
+        return self._clean(older_than or _now(), _BEGINNING, below, dry_run)
+
+    def remove_orphans(self, older_than: datetime | None, *, below: str = "", dry_run: bool = False) -> Sequence[str]:
+        return self._clean(_BEGINNING, older_than or _now(), below, dry_run)
+
+    def _clean(self, cutoff: datetime, unknown: datetime, below: str, dry_run: bool) -> Sequence[str]:
+        """In all tables; what their retention protects stays."""
+        removed: list[str] = []
+        for table in self._catalog.latest().tables().values():
+            cutoff, unknown = (min(instant, self._cutoff(table)) for instant in (cutoff, unknown))
+            found = vacuum.needless(self._catalog, table, cutoff, unknown)
+            removed += vacuum.remove(self._catalog.storage, [p for p in found if p.startswith(below)], dry_run=dry_run)
+        return removed
+
+    def vacuum(
+        self, table: TableInfo | None, cutoff: datetime, unknown: datetime, *, dry_run: bool = False
+    ) -> Sequence[str]:
+        removed: list[str] = []
+        for each in self._catalog.latest().tables().values() if table is None else [table]:
+            earliest = cutoff if table is not None else min(cutoff, self._cutoff(each))
+            found = vacuum.needless(self._catalog, each, earliest, min(earliest, unknown))
+            removed += vacuum.remove(self._catalog.storage, found, dry_run=dry_run)
+        return removed
+
+    def retention(self, table: TableInfo | None) -> str:
+        return super().retention(table) if table is None else f"{retention_of(table.properties)} milliseconds"
+
+    def check_cutoff(self, table: TableInfo | None, cutoff: datetime) -> None:
+        """Readers of older versions, and writers of other programs, rely on the retention that a table tells."""
+        for each in self._catalog.latest().tables().values() if table is None else [table]:
+            if cutoff > self._cutoff(each):
+                hours = retention_of(each.properties) / 3_600_000
+                raise ProgrammingError(
+                    f"VACUUM of Delta table {each.name} cannot retain less than the {hours:g} hours that its readers "
+                    f"and writers rely on: if nobody needs them, ALTER TABLE {each.name} SET "
+                    "('delta.deletedFileRetentionDuration' = 'interval … hours') first"
+                )
+
+    def _cutoff(self, table: TableInfo) -> datetime:
+        return _now() - timedelta(milliseconds=retention_of(table.properties))
+
+
+_BEGINNING = datetime(1970, 1, 1, tzinfo=timezone.utc)
+
+
+def _now() -> datetime:
+    return datetime.now(timezone.utc)
+
+
+def _own(base: Snapshot) -> DeltaSnapshot:
+    assert isinstance(base, DeltaSnapshot)
+    return base

@@ -1,0 +1,124 @@
+"""Vacuum: the files of a table that no version within the retention needs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lakedbapi.formats.delta.deletion_vectors import file_path
+from lakedbapi.formats.delta.log import LOG, commit_times
+from lakedbapi.formats.delta.paths import full_paths
+from lakedbapi.formats.delta.state import TableState
+from lakedbapi.formats.delta.table import DeltaTable
+from lakedbapi.formats.delta.writer_features import check_writable
+from lakedbapi.model.catalog import TableInfo
+from lakedbapi.storage.filesystem import Storage
+
+if TYPE_CHECKING:
+    from lakedbapi.formats.delta.catalog import DeltaCatalog
+
+CHANGE_DATA = "_change_data/"
+_HIDDEN = r"(^|/)[_.][^/=]*(/|$)"
+"""Of readers and writers of other kinds. A partition's directory may begin so, too."""
+
+
+def needless(catalog: DeltaCatalog, table: TableInfo, cutoff: datetime, unknown: datetime) -> Sequence[str]:
+    """Full paths of files below the table's directory that no version since `cutoff` needs.
+
+    Files that the log does not name may belong to a commit under way: of these, only such as were last changed before
+    `unknown`. NotSupportedError for a table that cannot be written here.
+    """
+    assert table.path is not None
+    log = catalog.table(table.path)
+    # Listed before the log is read: what is committed in between is known then.
+    files = stored_files(catalog.storage, table.path)
+    state = log.latest()
+    check_writable(state.protocol, table.name)
+    recent = _first_since(log, cutoff)
+    kept = _kept(state, cutoff, recent)
+    known = named(state, state.tombstones)
+    paths = files["path"]
+    is_known = pc.is_in(paths, value_set=known).to_numpy()
+    needed = pc.is_in(paths, value_set=kept).to_numpy()
+    is_old = np.where(is_known, _changed_before(files, cutoff, default=True), _changed_before(files, unknown))
+    going = files.filter(pa.array(~needed & is_old))["path"]
+    return _without_change_files(log, going, recent)
+
+
+def stored_files(storage: Storage, root: str) -> pa.Table:
+    """All files below the table's directory that may be its own, as `Storage.list` has them: without the log, without
+    what is hidden, and without tables below it."""
+    found = storage.list(root)
+    relative = pc.utf8_slice_codeunits(found["path"], len(root))
+    nested = _nested(relative)
+    shown = pc.replace_substring_regex(relative, f"^{CHANGE_DATA}", "")
+    foreign = pc.or_(pc.match_substring_regex(shown, _HIDDEN), pc.starts_with(relative, "metadata/"))
+    for directory in nested:
+        foreign = pc.or_(foreign, pc.starts_with(relative, directory))
+    return found.filter(pc.invert(foreign))
+
+
+def _nested(relative: pa.ChunkedArray) -> list[str]:
+    """Directories of tables below this one."""
+    logs = relative.filter(pc.match_substring(relative, f"/{LOG}"))
+    return sorted({path[: path.index(f"/{LOG}") + 1] for path in logs.to_pylist()})
+
+
+def named(state: TableState, files: pa.Table) -> pa.Array:
+    """Full paths of files of the log and of their deletion vectors; as the log has them as well, since not all writers
+    escape paths."""
+    plain = pc.binary_join_element_wise(state.root, files["path"].combine_chunks(), "")
+    vectors = files["deletion_vector"].combine_chunks()
+    in_files = []
+    for kind in ("u", "p"):
+        stored = vectors.filter(pc.fill_null(pc.equal(vectors.field("storageType"), kind), False))
+        names = pc.unique(stored.field("pathOrInlineDv")).to_pylist()
+        in_files += [file_path(state.root, {"storageType": kind, "pathOrInlineDv": name}) for name in names]
+    return pa.concat_arrays([full_paths(state.root, files["path"]), plain, pa.array(in_files, pa.string())])
+
+
+def _first_since(log: DeltaTable, cutoff: datetime) -> int:
+    """The first version that was committed at `cutoff` or since; a number that no version has if there is none."""
+    times = commit_times(log.listing().commits)
+    return min((version for version, time in times.items() if time >= cutoff), default=1 << 62)
+
+
+def _kept(state: TableState, cutoff: datetime, recent: int) -> pa.Array:
+    """What is live, or was removed at `cutoff` or since."""
+    stamps = pc.fill_null(state.tombstones["deletion_timestamp"], 0).to_numpy()
+    versions = pc.fill_null(state.tombstones["version"], -1).to_numpy()
+    lately = (stamps >= cutoff.timestamp() * 1000) | (versions >= recent)
+    return pa.concat_arrays([named(state, state.files), named(state, state.tombstones.filter(pa.array(lately)))])
+
+
+def _changed_before(files: pa.Table, instant: datetime, *, default: bool = False) -> npt.NDArray[np.bool_]:
+    """`default`: of files of unknown age."""
+    old = pc.less(files["mtime"], pa.scalar(instant, pa.timestamp("us", "UTC")))
+    result: npt.NDArray[np.bool_] = pc.fill_null(old, default).to_numpy()
+    return result
+
+
+def _without_change_files(log: DeltaTable, going: pa.ChunkedArray, recent: int) -> Sequence[str]:
+    """`going` without the change files of versions from `recent` on."""
+    is_change = pc.starts_with(going, log.root + CHANGE_DATA)
+    found: list[str] = going.to_pylist()
+    if not pc.any(is_change).as_py():
+        return found
+    versions = [version for version in log.listing().commits if version >= recent]
+    changes = [actions.cdc["path"] for actions in log.actions(versions).values()]
+    needed = {path for paths in changes for path in full_paths(log.root, paths).to_pylist()}
+    return [path for path in found if path not in needed]
+
+
+def remove(storage: Storage, paths: Sequence[str], *, dry_run: bool) -> Sequence[str]:
+    """Remove files, and the partitions' directories that become empty; returns the paths."""
+    if not dry_run:
+        storage.delete(paths)
+        storage.remove_value_folders(paths)
+    return paths
