@@ -18,7 +18,7 @@ from lakedbapi.engine.duckdb.perfile import PerFile
 from lakedbapi.engine.duckdb.resources import Resources
 from lakedbapi.engine.duckdb.source import Piece, Source
 from lakedbapi.model.scan import EqualityDeletes, FileGroup
-from lakedbapi.model.types import Schema
+from lakedbapi.model.types import Field, Scalar, Schema
 
 
 def join(
@@ -63,7 +63,7 @@ def _join(
     scoped: bool,
 ) -> str:
     conditions = [
-        f"{source.key(key, per_file)} IS NOT DISTINCT FROM {name}._lake_k{number}"
+        f"{_key(key, source, per_file)} IS NOT DISTINCT FROM {name}._lake_k{number}"
         for number, key in enumerate(deletes.keys)
     ]
     if scoped and len(pc.unique(data.scopes)) > 1:
@@ -74,6 +74,12 @@ def _join(
     rows = "\nUNION ALL ".join(_rows(deletes, files, resources))
     newest = f"SELECT {keys}, _lake_s, max(_lake_q) AS _lake_q FROM ({rows}) GROUP BY {keys}, _lake_s"
     return f" ANTI JOIN ({newest}) AS {name} ON {' AND '.join(conditions)}"
+
+
+def _key(key: Field, source: Source, per_file: PerFile) -> str:
+    """Writers tell -0.0 from 0.0, as Java's collections do: the engine does so in their texts."""
+    value = source.key(key, per_file)
+    return f"CAST({value} AS VARCHAR)" if key.type in (Scalar("float32"), Scalar("float64")) else value
 
 
 def _rows(deletes: EqualityDeletes, files: pa.Table, resources: Resources) -> list[str]:
@@ -91,7 +97,7 @@ def _rows(deletes: EqualityDeletes, files: pa.Table, resources: Resources) -> li
 
 def _select(deletes: EqualityDeletes, piece: Piece, resources: Resources) -> str:
     per_file, source = PerFile(resources), Source(piece)
-    columns = [f"{source.key(key, per_file)} AS _lake_k{number}" for number, key in enumerate(deletes.keys)]
+    columns = [f"{_key(key, source, per_file)} AS _lake_k{number}" for number, key in enumerate(deletes.keys)]
     columns.append(f"{per_file.value(piece.column('scope'), 'BIGINT')} AS _lake_s")
     columns.append(f"{per_file.value(piece.column('sequence_number'), 'BIGINT')} AS _lake_q")
     return f"SELECT {', '.join(columns)} FROM {source.sql(resources)}{per_file.join()}"

@@ -15,7 +15,7 @@ from lakedbapi.engine.duckdb.mapping import found_in, needs_footers
 from lakedbapi.engine.duckdb.perfile import PerFile
 from lakedbapi.engine.duckdb.resources import Resources
 from lakedbapi.engine.duckdb.source import Piece, Source
-from lakedbapi.errors import NotSupportedError
+from lakedbapi.errors import DataError, NotSupportedError
 from lakedbapi.model import scan as model
 from lakedbapi.model.scan import FileGroup
 from lakedbapi.model.sql_types import quote_identifier
@@ -43,6 +43,7 @@ def _pieces(
     vectors = [group.deletes.get(row) for row in range(len(counts))] if group.deletes else []
     methods = np.full(len(counts), deletions.NONE)
     if vectors:
+        _check_positions(group)
         in_order = exhaustive and not group.equality_deletes
         methods = deletions.methods(vectors, counts, exhaustive=in_order, threads=resources.threads)
     together = deletions.read_together(methods, counts, threads=resources.threads)
@@ -57,6 +58,17 @@ def _pieces(
             continue
         for file_schema, same in file_schemas(group.files.column("path"), rows, resources):
             yield Piece(found_in(file_schema, group), same, first_part, methods[same], file_schema)
+
+
+def _check_positions(group: FileGroup) -> None:
+    """DataError for deleted rows beyond the end of a file: one of the two is not what its metadata say."""
+    counts = group.files.column("record_count").to_numpy()
+    for row, vector in group.deletes.items():
+        if vector and vector.bitmap.max() >= counts[row]:
+            raise DataError(
+                f"{group.files.column('path')[row]}: row {vector.bitmap.max()} is said to be deleted, but the file is "
+                f"said to have {counts[row]} rows. Restore the file's metadata from a copy."
+            )
 
 
 def _told_apart(group: FileGroup, together: Sequence[npt.NDArray[np.int64]]) -> Iterator[npt.NDArray[np.int64]]:

@@ -37,12 +37,7 @@ def found_in(schema: FileSchema, group: FileGroup) -> FileGroup:
     """The group as files with this schema are to be read: by the names for files without ids, if they have none."""
     if group.names_without_ids is None or any(node.has_ids for node in schema.columns):
         return group
-    present = {node.name for column in schema.columns for node in column.tree()}
-    names = {
-        id: next((name for name in names if name in present), f"_lake_absent_{id}")
-        for id, names in group.names_without_ids.items()
-    }
-    return replace(group, match=NAME, names=names, names_without_ids=None, embedded=frozenset())
+    return replace(group, match=NAME, embedded=frozenset())
 
 
 def map_field(field: Field, read: str, group: FileGroup, schema: FileSchema | None) -> Mapped:
@@ -72,12 +67,21 @@ def _key(field: Field, group: FileGroup, node: Node | None) -> str:
         return str(field.id)
     if group.match == POSITION:
         return quote_literal(node.name if node is not None else f"_lake_absent_{field.id}")
-    return quote_literal(_name(field, group))
+    if node is not None:
+        return quote_literal(node.name)
+    # Files that were not looked at have the one name that their group says.
+    return quote_literal(
+        next(iter(() if group.names_without_ids else _names(field, group)), f"_lake_absent_{field.id}")
+    )
 
 
-def _name(field: Field, group: FileGroup) -> str:
-    """A group with names names all fields that its files have."""
-    return group.names.get(field.id, f"_lake_absent_{field.id}") if group.names else field.name
+def _names(field: Field, group: FileGroup) -> Sequence[str]:
+    """What the field may be called, best first. A group with names names all fields that its files have."""
+    if group.names_without_ids is not None:
+        return group.names_without_ids.get(field.id, ())
+    if not group.names:
+        return (field.name,)
+    return (group.names[field.id],) if field.id in group.names else ()
 
 
 def _finder(group: FileGroup) -> Find:
@@ -85,8 +89,8 @@ def _finder(group: FileGroup) -> Find:
         return next((node for node in nodes if node.field_id == field.id), None)
 
     def by_name(field: Field, nodes: Sequence[Node]) -> Node | None:
-        name = _name(field, group).casefold()
-        return next((node for node in nodes if node.name.casefold() == name), None)
+        names = [name.casefold() for name in _names(field, group)]
+        return next((node for name in names for node in nodes if node.name.casefold() == name), None)
 
     assert group.match in (FIELD_ID, NAME, POSITION)
     return by_id if group.match == FIELD_ID else by_name

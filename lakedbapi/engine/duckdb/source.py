@@ -96,5 +96,7 @@ class Source:
         columns = self._columns or {"0": "{name: '_lake_0', type: 'BOOLEAN', default_value: NULL}"}
         schema = ", ".join(f"{key}: {column}" for key, column in columns.items())
         key = self._piece.group.encryption_keys.get(int(self._piece.rows[0]))
-        options = "" if key is None else f", {resources.encryption(key)}"
-        return f"read_parquet({resources.paths(self._piece.column('path'))}, schema = MAP {{{schema}}}{options})"
+        encryption = "" if key is None else f", {resources.encryption(key)}"
+        # NaN is greater than all numbers here, and no statistics of Parquet files include it.
+        options = f"schema = MAP {{{schema}}}, can_have_nan = true{encryption}"
+        return f"read_parquet({resources.paths(self._piece.column('path'))}, {options})"

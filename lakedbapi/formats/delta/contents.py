@@ -62,9 +62,15 @@ class TableContents:
 
     @cached_property
     def _record_counts(self) -> pa.Array:
-        """From the statistics, else from the files themselves."""
-        counts = stats.record_counts(self.state.files["stats"])
-        unknown = np.flatnonzero(counts.is_null().to_numpy(zero_copy_only=False))
+        """From the statistics, else from the files themselves.
+
+        Some writers count live rows only. Those that count all of them say that other statistics of a file with a
+        deletion vector are not tight.
+        """
+        live = self.state.files
+        counts = stats.record_counts(live["stats"])
+        doubtful = live["deletion_vector"].is_valid().to_numpy() & ~stats.are_wide(live["stats"])
+        unknown = np.flatnonzero(counts.is_null().to_numpy(zero_copy_only=False) | doubtful)
         if not len(unknown):
             return counts
         paths = self.state.paths.take(pa.array(unknown)).to_pylist()

@@ -8,6 +8,7 @@ from decimal import Decimal as PyDecimal
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.json as pj
@@ -44,6 +45,13 @@ def record_counts(stats: pa.ChunkedArray) -> pa.Array:
         count = _loaded(text).get("numRecords")
         values[number] = count if isinstance(count, int) and count >= 0 else None
     return pa.array(values, pa.int64())
+
+
+def are_wide(stats: pa.ChunkedArray) -> npt.NDArray[np.bool_]:
+    """Whether the statistics of each file say that its bounds are not tight."""
+    wide = pc.match_substring_regex(stats, r'"tightBounds"\s*:\s*false')
+    found: npt.NDArray[np.bool_] = pc.fill_null(wide, False).to_numpy()
+    return found
 
 
 def column_bounds(stats: pa.ChunkedArray, counts: pa.Array, field: Field, name: str) -> ColumnBounds:

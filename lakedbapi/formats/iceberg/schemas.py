@@ -141,8 +141,9 @@ def model_sorting(order: SortOrder, schema: IcebergSchema) -> tuple[SortField, .
 
 
 def names_by_id(mapping: NameMapping, schema: Schema) -> Mapping[int, tuple[str, ...]]:
-    """The names that each field of `schema` has in files without ids; none for a field that is not mapped."""
-    names: dict[int, tuple[str, ...]] = {}
+    """The names that fields have in files without ids; none for a field of `schema` that is not mapped. Fields that
+    were dropped since are among them: equality deletes may be by these."""
+    names: dict[int, tuple[str, ...]] = dict.fromkeys(field_ids(schema), ())
 
     def visit(fields: list[MappedField]) -> None:
         for field in fields:
@@ -151,7 +152,7 @@ def names_by_id(mapping: NameMapping, schema: Schema) -> Mapping[int, tuple[str,
             visit(list(field.fields))
 
     visit(list(mapping.root))
-    return {id: names.get(id, ()) for id in field_ids(schema)}
+    return names
 
 
 def field_ids(schema: Schema) -> list[int]:

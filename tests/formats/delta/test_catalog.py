@@ -30,6 +30,15 @@ def warehouse(tmp_path: Path) -> Path:
     return root
 
 
+def test_rows_have_no_ids_that_stay(connect: Connect, tmp_path: Path) -> None:
+    table = Table(tmp_path / "t").create()
+    table.commit(table.file("a.parquet", [1, 2]))
+    connection = connect(table.path)
+    for sql in ("SELECT rowid FROM t", "SELECT i FROM t ORDER BY t.rowid", "DELETE FROM t WHERE rowid = 0"):
+        with pytest.raises(NotSupportedError, match="has no row ids that stay"):
+            connection.execute(sql)
+
+
 def test_tables_are_named_by_their_directories(connect: Connect, warehouse: Path) -> None:
     connection = connect(warehouse)
     assert connection.execute("SHOW TABLES").fetchall() == [("a",), ("b",)]

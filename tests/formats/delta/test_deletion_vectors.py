@@ -241,6 +241,35 @@ def test_statistics_may_count_live_rows_only(connect: Connect, table: Table) -> 
     assert [i for (i,) in rows] == without(0, 29)
 
 
+def test_live_rows_in_statistics_are_told_from_all_rows(connect: Connect, table: Table) -> None:
+    """Also when every deleted position is below the number of live rows."""
+    body = blob(0, 1)
+    add = table.file("a.parquet", range(10), stats='{"numRecords":8}')
+    table.commit(with_vector(add, stored(table, framed(body), len(body), 2)))
+    connection = connect(table.path)
+    assert connection.execute("SELECT record_count, deleted_count FROM files('t')").fetchall() == [(10, 2)]
+    assert connection.execute("DELETE FROM t WHERE i < 8").rowcount == 6
+    assert connection.execute("SELECT i FROM t ORDER BY i").fetchall() == [(8,), (9,)]
+    assert connection.execute("DELETE FROM t").rowcount == 2
+
+
+def test_live_rows_in_statistics_do_not_shift_positions(connect: Connect, table: Table) -> None:
+    """In whole scans, which have the deleted rows of several files in one column."""
+    count, deleted = 300_000, 20_000
+    for number in range(3):
+        body = blob(*range(deleted))
+        rows = range(number * count, (number + 1) * count)
+        add = table.file(f"{number}.parquet", rows, stats=f'{{"numRecords":{count - deleted}}}')
+        table.commit(with_vector(add, stored(table, framed(body), len(body), deleted)))
+    left = [number * count + row for number in range(3) for row in (deleted, count - 1)]
+    found = (
+        connect(table.path)
+        .execute(f"SELECT count(*), min(i), max(i) FROM t GROUP BY i // {count} ORDER BY 2")
+        .fetchall()
+    )
+    assert found == [(count - deleted, low, high) for low, high in zip(left[::2], left[1::2], strict=True)]
+
+
 def test_a_row_that_the_file_does_not_have_is_damage(connect: Connect, table: Table) -> None:
     body = blob(30)
     with pytest.raises(DataError, match=r"0\.parquet: its deletion vector has row 30, but the file has 30 rows"):

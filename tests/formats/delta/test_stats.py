@@ -139,6 +139,20 @@ def test_bounds_of_a_file_with_deleted_rows_may_be_wide(connect: Connect, tmp_pa
     assert connection.execute("SELECT count(*) FROM t WHERE i = 29").fetchall() == [(0,)]
 
 
+def test_nan_is_found_though_statistics_leave_it_out(connect: Connect, tmp_path: Path) -> None:
+    table = Table(tmp_path / "t").create([("f", "double")])
+    for name, values in {"a": [1.0, 50.0, float("nan")], "b": [1.0, 5.0, 3.0]}.items():
+        bounds = {"minValues": {"f": min(values)}, "maxValues": {"f": max(values[:2])}, "nullCount": {"f": 0}}
+        text = json.dumps({"numRecords": 3, **bounds})
+        table.commit(table.file(f"{name}.parquet", pa.table({"f": values}), stats=text))
+    connection = connect(table.path)
+    for condition in ("f > 100", "NOT f <= 50", "isnan(f)", "f = 'nan'", "f BETWEEN 51 AND 'nan'::DOUBLE"):
+        assert connection.execute(f"SELECT count(*) FROM t WHERE {condition}").fetchall() == [(1,)], condition
+    assert connection.execute("SELECT isnan(max(f)), min(f) FROM t").fetchall() == [(True, 1.0)]
+    assert connection.execute("DELETE FROM t WHERE f <= 50").rowcount == 5
+    assert connection.execute("SELECT isnan(f) FROM t").fetchall() == [(True,)]
+
+
 def test_rows_are_counted_in_the_files_where_statistics_do_not_tell(connect: Connect, tmp_path: Path) -> None:
     table = Table(tmp_path / "t").create([("numRecords", "long")])
     odd = '{"minValues":{"numRecords":7},"numRecords":2,"maxValues":{"numRecords":7}}'

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import pyarrow as pa
@@ -136,6 +137,15 @@ def test_e11_nan_deletes_nan(tmp_path: Path) -> None:
     table.commit(table.data({"id": [1, 2, 3], "d": [NAN, 1.0, None]}))
     table.commit(table.equality({"d": [NAN]}, [2]))
     assert table.ids() == [2, 3]
+
+
+def test_e12_zeros_differ_by_their_sign(tmp_path: Path) -> None:
+    table = Table(tmp_path, ID, DOUBLE)
+    table.commit(table.data({"id": [1, 2, 3], "d": [0.0, -0.0, NAN]}))
+    table.commit(table.equality({"d": [-0.0]}, [2]))
+    assert table.ids() == [1, 3]
+    table.commit(table.equality({"d": [0.0, NAN]}, [2]), table.data({"id": [4, 5], "d": [0.0, -0.0]}))
+    assert table.ids() == [4, 5]
 
 
 def test_e13_positions_of_an_older_commit_do_not_count(tmp_path: Path) -> None:
@@ -293,6 +303,16 @@ def test_a_vector_with_another_count_is_an_error(tmp_path: Path) -> None:
     table.commit(data, vector)
     with pytest.raises(lakedbapi.DataError, match="has 1 rows, the metadata says 2"):
         table.ids()
+
+
+@pytest.mark.parametrize("deleted", [[2, 3], range(2, 20_003)])
+def test_a_position_beyond_the_file_is_an_error(tmp_path: Path, deleted: Sequence[int]) -> None:
+    table = Table(tmp_path, ID)
+    data = table.data({"id": list(range(deleted[-1]))})
+    table.commit(data)
+    table.commit(table.positions({data: deleted}))
+    with pytest.raises(lakedbapi.DataError, match=f"row {deleted[-1]} is said to be deleted, but the file is said to"):
+        table.rows()
 
 
 def test_a_data_file_that_is_listed_twice_is_an_error(tmp_path: Path) -> None:

@@ -190,6 +190,32 @@ def test_equality_deletes_reach_files_without_ids(tmp_path: Path) -> None:
     assert table.ids() == [1]
 
 
+def test_a_dropped_key_is_found_in_files_without_ids(tmp_path: Path) -> None:
+    mapping = '[{"field-id": 1, "names": ["id"]}, {"field-id": 2, "names": ["k"]}]'
+    table = Table(tmp_path, ID, KEY, **{"schema.name-mapping.default": mapping})
+    table.commit(table.data({"id": [1, 2], "k": ["a", "b"]}, ids=False))
+    table.commit(table.equality({"k": ["b"]}, [2]))
+    table.evolve(ID)
+    assert table.ids() == [1]
+    table.evolve(ID, KEY.model_copy(update={"field_id": 9}))
+    assert table.ids() == [1]
+
+
+def test_names_count_where_the_mapping_has_them(tmp_path: Path) -> None:
+    """A column is not taken for absent because a nested field has one of its other names."""
+    inner = NestedField(3, "x", IntegerType(), required=False)
+    struct = NestedField(2, "s", StructType(inner), required=False)
+    mapping = (
+        '[{"field-id": 1, "names": ["x", "id"]}, '
+        '{"field-id": 2, "names": ["s"], "fields": [{"field-id": 3, "names": ["id", "x"]}]}]'
+    )
+    table = Table(tmp_path, ID, struct, **{"schema.name-mapping.default": mapping})
+    plain = tmp_path / "t" / "data" / "plain.parquet"
+    pq.write_table(pa.table({"id": [1], "s": [{"x": 5}]}), plain)
+    table.commit(table._file(0, str(plain), 1, (), None, more={}))
+    assert table.rows("SELECT id, s.x FROM t") == [(1, 5)]
+
+
 def test_an_identity_partition_column_that_files_lack(tmp_path: Path) -> None:
     table = Table(tmp_path, ID, PART.model_copy(update={"required": True}))
     table.partition((2, identity()))
