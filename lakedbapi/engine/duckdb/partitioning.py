@@ -8,11 +8,12 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
+from lakedbapi.engine.duckdb import driver
 from lakedbapi.errors import NotSupportedError
 from lakedbapi.model.bucket import buckets
 from lakedbapi.model.catalog import PartitionField, PartitionSpec
 from lakedbapi.model.layout import FileLayout
-from lakedbapi.model.sql_types import quote_identifier
+from lakedbapi.model.sql_types import quote_identifier, quote_literal
 from lakedbapi.model.types import Field, Scalar, Schema, Type
 
 # Plain parts are those of the calendar, in UTC like all sessions; the epoch ones count units since 1970-01-01.
@@ -88,8 +89,22 @@ def _name(field: PartitionField, column: str, taken: set[str]) -> str:
     return f"{candidates[-1]}_{number}"
 
 
+NULL = "__HIVE_DEFAULT_PARTITION__"
+"""What a directory is called for the value NULL. DuckDB 1 has another word for it, and has to be given this one."""
+
+
 def as_text(column: str, type: Type) -> str:
     """SQL for a value as `FileLayout.partition_columns` spells it."""
+    text = _text(column, type)
+    return text if driver.MAJOR >= 2 else f"coalesce({text}, {quote_literal(NULL)})"
+
+
+def without_null_text(text: str | None) -> str | None:
+    """A value that `as_text` gave, as COPY tells it."""
+    return None if text == NULL and driver.MAJOR < 2 else text
+
+
+def _text(column: str, type: Type) -> str:
     name = type.name if isinstance(type, Scalar) else ""
     if name in ("varchar", "json"):
         return f"nullif(CAST({column} AS VARCHAR), '')"

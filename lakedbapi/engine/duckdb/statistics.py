@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from lakedbapi.engine.base import WriteOptions
-from lakedbapi.engine.duckdb.partitioning import Key
+from lakedbapi.engine.duckdb.partitioning import Key, without_null_text
 from lakedbapi.model.changes import FileStats, WrittenFile
 from lakedbapi.model.layout import FileLayout
 from lakedbapi.model.sql_types import quote_identifier
@@ -61,11 +61,15 @@ def written_file(
         footer_size=footer,
         stats=stats,
         partition_id=None if options.partitioning is None else options.partitioning.id,
-        partition_values=tuple(partition[key.name] for key in keys),
+        partition_values=tuple(_partition_value(partition[key.name], options) for key in keys),
         has_row_ids=row_ids,
         row_group_count=None if groups is None else int(groups),
         layout=options.layout,
     )
+
+
+def _partition_value(text: str | None, options: WriteOptions) -> str | None:
+    return text if options.layout.partition_columns else without_null_text(text)
 
 
 def _file_stats(values: Mapping[str, str], rows: int | None) -> FileStats:

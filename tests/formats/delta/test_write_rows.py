@@ -145,10 +145,9 @@ def test_an_empty_partition_value_is_null(lake: lakedbapi.Connection, table: Pat
 
 def test_statistics_are_true_bounds(lake: lakedbapi.Connection, table: Path) -> None:
     long = "z" * 40 + "\U0010ffff"
-    lake.execute("CREATE TABLE t (s VARCHAR, t TIMESTAMP, f DOUBLE, n DECIMAL(38, 3), r STRUCT(x INTEGER))")
+    lake.execute("CREATE TABLE t (s VARCHAR, t TIMESTAMP, f DOUBLE, n DECIMAL(18, 3), r STRUCT(x INTEGER))")
     lake.execute(
-        "INSERT INTO t VALUES (?, '2020-01-01 00:00:00.678999', 'nan', "
-        "12345678901234567890123456789012345.678, {'x': 1})",
+        "INSERT INTO t VALUES (?, '2020-01-01 00:00:00.678999', 'nan', 123456789012345.678, {'x': 1})",
         [long],
     )
     lake.execute("INSERT INTO t VALUES ('a', NULL, 1.5, -0.001, NULL)")
@@ -158,7 +157,7 @@ def test_statistics_are_true_bounds(lake: lakedbapi.Connection, table: Path) -> 
     assert stats["maxValues"]["s"] == "z" * 32 + "\x7f"
     assert stats["minValues"]["t"] == stats["maxValues"]["t"] == "2020-01-01T00:00:00.678"
     assert "f" not in stats["minValues"]
-    assert '"n":12345678901234567890123456789012345.678' in first["stats"]
+    assert '"n":123456789012345.678' in first["stats"]
     assert stats["minValues"]["r"] == {"x": 1}
     assert json.loads(second["stats"])["maxValues"]["f"] == 1.5
     assert json.loads(second["stats"])["nullCount"]["t"] == 1
