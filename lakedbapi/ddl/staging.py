@@ -24,6 +24,8 @@ def require(catalog: Catalog, statement: str, capable: bool) -> None:
 
 
 def stage_schema(context: Context, alias: str, schema: SchemaInfo) -> None:
+    view = context.transaction.view(alias)
+    view.catalog.check_schema(view.snapshot, schema)
     changes = context.transaction.changes(alias)
     context.transaction.stage(alias, replace(changes, schemas={**changes.schemas, schema.id: schema}))
 

@@ -225,6 +225,10 @@ class Catalog(ABC):
     def data_directory(self, table: TableInfo, schema: SchemaInfo) -> str:
         """Where new data files of `table` go, ending in `/`; also known for a table that is not committed yet."""
 
+    def check_schema(self, snapshot: Snapshot, schema: SchemaInfo) -> None:
+        """NotSupportedError, which tells the way out, when the format cannot have the new `schema`, in a transaction on
+        `snapshot`."""
+
     def check_table(self, snapshot: Snapshot, old: TableInfo | None, table: TableInfo) -> None:
         """NotSupportedError, which tells the way out, when the format cannot have `table`, new or altered from `old`,
         in a transaction on `snapshot`. Its fields are numbered."""

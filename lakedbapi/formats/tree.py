@@ -12,6 +12,11 @@ from lakedbapi.storage.filesystem import Storage
 MAIN = "main"
 
 
+def is_visible(name: str) -> bool:
+    """Whether a directory of this name can be a table or a schema: hidden ones and those of partitions are not."""
+    return bool(name) and "/" not in name and "\0" not in name and not name.startswith((".", "_")) and "=" not in name
+
+
 class Tree:
     """The tables below `storage.root` at one time. Each directory is looked at when it is first needed.
 
@@ -66,7 +71,7 @@ class Tree:
         return {
             entry.name: entry.path + "/"
             for entry in self._storage.entries(path)
-            if entry.is_directory and not entry.name.startswith((".", "_")) and "=" not in entry.name
+            if entry.is_directory and is_visible(entry.name)
         }
 
     def _is_table(self, path: str) -> bool:

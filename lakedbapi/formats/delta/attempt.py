@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,10 +15,11 @@ import pyarrow as pa
 from lakedbapi.errors import InternalError, NotSupportedError
 from lakedbapi.formats.delta import commit_info, row_tracking
 from lakedbapi.formats.delta.conflicts import SNAPSHOT, isolation_level, located, same_rows
-from lakedbapi.formats.delta.definition import Definition, changed_definition, new_definition
+from lakedbapi.formats.delta.definition import Definition, changed_definition, new_definition, with_time_in_commits
 from lakedbapi.formats.delta.features import writer_features
 from lakedbapi.formats.delta.file_actions import Action, add_of, new_file, remove_of
 from lakedbapi.formats.delta.plan import Plan
+from lakedbapi.formats.delta.properties import IN_COMMIT, whole_number
 from lakedbapi.formats.delta.state import TableState
 from lakedbapi.formats.delta.vector_files import VectorFiles
 from lakedbapi.formats.delta.writer_features import check_writable, has_deletion_vectors, is_true, with_features
@@ -38,7 +40,7 @@ class Attempt:
         self._head = head
         self._transaction_id = transaction_id
         self._now = time.time_ns() // 1_000_000
-        self._definition = self._define()
+        self._definition = self._timed(self._define())
         self._physical = catalog.physical_names(plan.table)
         self._vectors = VectorFiles(catalog.storage, plan.root, self._prefix_length())
         self._counts = commit_info.FileCounts()
@@ -93,6 +95,17 @@ class Attempt:
             return Definition(head.protocol, head.metadata)
         return changed_definition(head, plan.table, physical, plan.marks)
 
+    def _timed(self, definition: Definition) -> Definition:
+        if self._head is None or definition.metadata == self._head.metadata:
+            return definition
+        return with_time_in_commits(definition, self._head.metadata, self._head.version + 1, self._time)
+
+    @cached_property
+    def _time(self) -> int:
+        """Of the commit, in milliseconds: after that of the version before."""
+        previous = 0 if self._head is None else int(self._head.timestamp.timestamp() * 1000)
+        return max(self._now, previous + 1)
+
     def _changed_definition(self) -> list[Action]:
         head, definition = self._head, self._definition
         check_writable(definition.protocol, self._plan.table.name)
@@ -107,7 +120,7 @@ class Attempt:
         configuration = self._definition.metadata.configuration
         if not is_true(configuration, "delta.randomizeFilePrefixes"):
             return 0
-        return int(configuration.get("delta.randomPrefixLength", 2))
+        return whole_number(configuration, "delta.randomPrefixLength", 2)
 
     def _changed_files(self) -> tuple[list[Action], list[Action]]:
         """What becomes of files of the snapshot: removes, and adds with other deletion vectors."""
@@ -239,9 +252,8 @@ class Attempt:
             info["userMetadata"] = plan.message
         if head is not None and row_tracking.keeps_ids(head) and not plan.is_blind_append:
             info["tags"] = {row_tracking.PRESERVED: "false"}
-        if is_true(self._definition.metadata.configuration, "delta.enableInCommitTimestamps"):
-            previous = 0 if head is None else int(head.timestamp.timestamp() * 1000)
-            info = {"inCommitTimestamp": max(self._now, previous + 1), **info}
+        if is_true(self._definition.metadata.configuration, IN_COMMIT):
+            info = {"inCommitTimestamp": self._time, **info}
         return info
 
     def _check(self, removes: Sequence[Action], adds: Sequence[Action]) -> None:
@@ -256,9 +268,7 @@ class Attempt:
             raise InternalError(f"a commit of Delta table {plan.root} adds a file with other partition columns")
         if any("deletionVector" in add for add in adds) and not self._vectors_allowed():
             raise InternalError(f"a commit of Delta table {plan.root} has deletion vectors, which it must not have")
-        protocol, configuration = self._definition.protocol, self._definition.metadata.configuration
-        takes_rows = bool(removes) and not plan.moves_rows
-        if takes_rows and "appendOnly" in writer_features(protocol) and is_true(configuration, "delta.appendOnly"):
+        if removes and not plan.moves_rows and self._is_append_only():
             raise NotSupportedError(
                 f"table {plan.table.name} is append-only (delta.appendOnly): its rows cannot be changed or deleted; "
                 f"ALTER TABLE {plan.table.name} SET ('delta.appendOnly' = 'false') to allow it"
@@ -269,6 +279,16 @@ class Attempt:
                 f"a commit of Delta table {plan.root} would change the number of its rows by {self._rows}, the "
                 f"statements by {expected}"
             )
+
+    def _is_append_only(self) -> bool:
+        """Before the commit or after it: a replaced table loses rows as well."""
+        found = [(self._definition.protocol, self._definition.metadata)]
+        if self._head is not None and self._plan.is_replaced:
+            found.append((self._head.protocol, self._head.metadata))
+        return any(
+            "appendOnly" in writer_features(protocol) and is_true(metadata.configuration, "delta.appendOnly")
+            for protocol, metadata in found
+        )
 
     def _vectors_allowed(self) -> bool:
         head = self._head

@@ -20,9 +20,9 @@ from lakedbapi.formats.delta import identity
 from lakedbapi.formats.delta.committer import Committer
 from lakedbapi.formats.delta.contents import TableContents
 from lakedbapi.formats.delta.definition import (
-    MAX_ID,
     VECTORS,
     check_altered,
+    check_directory,
     check_new,
     codec,
     is_set,
@@ -35,6 +35,7 @@ from lakedbapi.formats.delta.info import table_info
 from lakedbapi.formats.delta.log import LOG
 from lakedbapi.formats.delta.maintenance import DeltaMaintenance
 from lakedbapi.formats.delta.paths import ESCAPED
+from lakedbapi.formats.delta.properties import MAX_ID, whole_number
 from lakedbapi.formats.delta.schema import physical_names, walk
 from lakedbapi.formats.delta.snapshot import DeltaSnapshot
 from lakedbapi.formats.delta.state import TableState
@@ -168,13 +169,26 @@ class DeltaCatalog(Catalog):
         raise NotSupportedError("options of Delta tables are properties: use ALTER TABLE … SET ('name' = 'value')")
 
     def number_fields(self, snapshot: Snapshot, table: TableInfo) -> TableInfo:
-        highest = int(table.properties.get(MAX_ID, 0))
+        highest = 0 if table.id < 0 else whole_number(table.properties, MAX_ID, 0)
         return replace(table, schema=numbered(table.schema, highest), uuid=table.uuid or str(uuid.uuid4()))
+
+    def check_schema(self, snapshot: Snapshot, schema: SchemaInfo) -> None:
+        self._check_directory(snapshot, "schema", schema.name)
+
+    def _check_directory(self, snapshot: Snapshot, kind: str, name: str) -> None:
+        assert isinstance(snapshot, DeltaSnapshot)
+        if snapshot.is_one_table:
+            raise NotSupportedError(
+                f"{kind} {name!r} cannot be made in {self.storage.root}, which is a Delta table itself: connect to the "
+                "directory that the table is in"
+            )
+        check_directory(kind, name)
 
     def check_table(self, snapshot: Snapshot, old: TableInfo | None, table: TableInfo) -> None:
         assert isinstance(snapshot, DeltaSnapshot)
         committed = snapshot.table_of(table.id) if table.id >= 0 else None
         if committed is None or old is None:
+            self._check_directory(snapshot, "table", table.name)
             check_new(table)
             return
         check_altered(snapshot.state(committed), old, table)

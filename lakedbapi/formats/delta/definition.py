@@ -13,6 +13,15 @@ from lakedbapi.errors import NotSupportedError, ProgrammingError
 from lakedbapi.formats.delta import keys
 from lakedbapi.formats.delta.actions import Metadata, Protocol
 from lakedbapi.formats.delta.features import reader_features
+from lakedbapi.formats.delta.properties import (
+    IN_COMMIT,
+    IN_COMMIT_TIME,
+    IN_COMMIT_VERSION,
+    MAX_ID,
+    check_properties,
+    is_for_the_protocol,
+    whole_number,
+)
 from lakedbapi.formats.delta.schema import (
     ID,
     IDENTITY,
@@ -25,13 +34,13 @@ from lakedbapi.formats.delta.schema import (
 )
 from lakedbapi.formats.delta.state import TableState
 from lakedbapi.formats.delta.writer_features import NEW_TABLE, is_true, required_features, with_features
+from lakedbapi.formats.tree import is_visible
 from lakedbapi.model.catalog import TableInfo
 from lakedbapi.model.sql_types import sql_type
 from lakedbapi.model.types import UNASSIGNED, Field, List, Map, Schema, Struct, Type
 
 CHECK = "delta.constraints."
 MODE = "delta.columnMapping.mode"
-MAX_ID = "delta.columnMapping.maxColumnId"
 VECTORS = "delta.enableDeletionVectors"
 HIGH_WATER_MARK = "delta.identity.highWaterMark"
 TYPE_CHANGES = "delta.typeChanges"
@@ -83,7 +92,6 @@ def codec(properties: Mapping[str, str]) -> str:
 def new_definition(table: TableInfo, physical: Mapping[int, str], now: int) -> Definition:
     """Of a table that is created. `physical` are the names that its fields have in files, if it maps columns."""
     properties = dict(table.properties) if is_set(table.properties, VECTORS) else {VECTORS: "true", **table.properties}
-    properties = {name: value for name, value in properties.items() if not name.casefold().startswith("delta.feature.")}
     metadata = Metadata(
         id=table.uuid or str(uuid.uuid4()),
         schema_string=_annotated(print_schema(table.schema), table, physical, None, {}),
@@ -117,6 +125,25 @@ def changed_definition(
     return Definition(with_features(base.protocol, needed), changed)
 
 
+def with_time_in_commits(definition: Definition, base: Metadata, version: int, time: int) -> Definition:
+    """The definition that `version` gives a table that was `base`, with what readers need to find the times of commits
+    before those that have their own in them (protocol, "In-Commit Timestamps"). `time` in milliseconds."""
+    configuration = {
+        name: value
+        for name, value in definition.metadata.configuration.items()
+        if name not in (IN_COMMIT_VERSION, IN_COMMIT_TIME)
+    }
+    if is_true(configuration, IN_COMMIT):
+        if is_true(base.configuration, IN_COMMIT):
+            since = {name: base.configuration.get(name) for name in (IN_COMMIT_VERSION, IN_COMMIT_TIME)}
+        else:
+            since = {IN_COMMIT_VERSION: str(version), IN_COMMIT_TIME: str(time)}
+        configuration |= {name: value for name, value in since.items() if value is not None}
+    if configuration == definition.metadata.configuration:
+        return definition
+    return Definition(definition.protocol, replace(definition.metadata, configuration=configuration))
+
+
 def _partition_columns(table: TableInfo) -> tuple[str, ...]:
     by_id = {field.id: field.name for field in table.schema.fields}
     return () if table.partitioning is None else tuple(by_id[key.field_id] for key in table.partitioning.fields)
@@ -127,7 +154,9 @@ def _configuration(table: TableInfo, properties: dict[str, str]) -> dict[str, st
     found = {
         name: value
         for name, value in properties.items()
-        if not name.casefold().startswith(CHECK) and name != keys.PROPERTY and name.casefold() != MAX_ID.casefold()
+        if not name.casefold().startswith(CHECK)
+        and name not in (keys.PROPERTY, MAX_ID)
+        and not is_for_the_protocol(name)
     }
     for constraint in table.constraints:
         if constraint.kind == "check":
@@ -137,7 +166,7 @@ def _configuration(table: TableInfo, properties: dict[str, str]) -> dict[str, st
         found[keys.PROPERTY] = stated
     if mapping_mode(properties) != "none":
         highest = max((field.id for field in walk(table.schema)), default=0)
-        found[MAX_ID] = str(max(highest, int(properties.get(MAX_ID, 0))))
+        found[MAX_ID] = str(max(highest, whole_number(properties, MAX_ID, 0)))
     return found
 
 
@@ -189,14 +218,26 @@ def _type_changes(old: Type, new: Type, path: tuple[str, ...]) -> list[dict[str,
     return [{**change, "fieldPath": ".".join(path)} if path else change]
 
 
+def check_directory(kind: str, name: str) -> None:
+    """NotSupportedError for a name of a `kind` whose directory would not be found, or lie outside of the catalog."""
+    if not is_visible(name):
+        raise NotSupportedError(
+            f"{kind} {name!r} cannot be a directory of Delta tables: choose a name without '/' and '=' that does not "
+            "begin with '.' or '_'"
+        )
+
+
 def check_new(table: TableInfo) -> None:
     """Errors, each with the way out, for what a Delta table cannot be."""
+    check_properties(table.name, table.properties)
     _check_common(table)
     _check_partitioning(table)
 
 
 def check_altered(base: TableState, old: TableInfo, new: TableInfo) -> None:
     """As `check_new`, of changes to a table that is there."""
+    own = base.metadata.configuration
+    check_properties(new.name, {name: value for name, value in new.properties.items() if own.get(name) != value})
     _check_common(new)
     if old.name != new.name or old.schema_id != new.schema_id:
         raise NotSupportedError(
@@ -272,8 +313,6 @@ def _check_common(table: TableInfo) -> None:
     for name in table.properties:
         if name.casefold().startswith(CHECK):
             raise ProgrammingError(f"{name} cannot be set as a property: ALTER TABLE … ADD CONSTRAINT … CHECK (…)")
-    if mapping_mode(table.properties) not in ("none", "name", "id"):
-        raise ProgrammingError(f"{MODE} of {table.name!r} must be none, name or id")
     if is_true(table.properties, "delta.enableRowTracking") or is_true(table.properties, "delta.enableIcebergCompatV2"):
         raise NotSupportedError(
             f"Delta table {table.name!r}: row tracking and icebergCompat cannot be switched on here"

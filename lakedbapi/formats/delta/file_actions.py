@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import pyarrow as pa
+
 from lakedbapi.formats.delta.columns import FILES, log_name
 from lakedbapi.formats.delta.paths import encode
+from lakedbapi.formats.delta.texts import partition_array
 from lakedbapi.model.catalog import TableInfo
 from lakedbapi.model.changes import WrittenFile
 
@@ -35,13 +38,23 @@ def remove_of(row: Row, now: int, *, data_change: bool = True) -> Action:
 
 def new_file(file: WrittenFile, root: str, table: TableInfo, physical: Mapping[int, str]) -> Action:
     """What an `add` and a `cdc` action have in common, for a file below `root`."""
-    keys = () if table.partitioning is None else table.partitioning.fields
-    names = {field.id: physical.get(field.id, field.name) for field in table.schema.fields}
     return {
         "path": encode(file.path[len(root) :]),
-        "partitionValues": {names[key.field_id]: value for key, value in zip(keys, file.partition_values, strict=True)},
+        "partitionValues": _partition_values(file, table, physical),
         "size": file.file_size_bytes,
     }
+
+
+def _partition_values(file: WrittenFile, table: TableInfo, physical: Mapping[int, str]) -> dict[str, str | None]:
+    """DataError for a value that the log has no text for: the log could not be read any more."""
+    keys = () if table.partitioning is None else table.partitioning.fields
+    fields = {field.id: field for field in table.schema.fields}
+    found = {}
+    for key, value in zip(keys, file.partition_values, strict=True):
+        field = fields[key.field_id]
+        partition_array(pa.array([value], pa.string()), field.type, f"column {field.name!r} of {table.name!r}")
+        found[physical.get(field.id, field.name)] = value
+    return found
 
 
 def _plain(value: Any) -> Any:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from lakedbapi.errors import Error
 from lakedbapi.formats.delta.checkpoint_writer import write_checkpoint
 from lakedbapi.formats.delta.log_cleanup import clean_log
+from lakedbapi.formats.delta.properties import whole_number
 
 if TYPE_CHECKING:
     from lakedbapi.formats.delta.catalog import DeltaCatalog
@@ -23,9 +24,9 @@ def after_commit(catalog: DeltaCatalog, table: DeltaTable, version: int) -> None
     """Write a checkpoint of the committed `version` if it is its turn. Later readers are slower without, not wrong."""
     try:
         state = table.at_version(version)
-        interval = int(state.metadata.configuration.get("delta.checkpointInterval", INTERVAL))
+        interval = whole_number(state.metadata.configuration, "delta.checkpointInterval", INTERVAL)
         if version and interval > 0 and version % interval == 0:
             write_checkpoint(catalog.storage, state)
             clean_log(catalog.storage, table, state)
-    except (Error, ValueError) as error:
+    except Error as error:
         _logger.warning("%s: no checkpoint of version %s: %s", table.root, version, error)

@@ -41,6 +41,11 @@ class DeltaSnapshot(Snapshot):
     def __repr__(self) -> str:
         return f"<DeltaSnapshot of {self._catalog.storage.root}>"
 
+    @property
+    def is_one_table(self) -> bool:
+        """Whether the directory is a table itself, and no place for others."""
+        return self._tree.is_table
+
     def schemas(self) -> Mapping[int, SchemaInfo]:
         return self._schemas
 

@@ -22,6 +22,7 @@ from lakedbapi.formats.delta.log import (
     list_log,
     modified,
 )
+from lakedbapi.formats.delta.properties import IN_COMMIT, IN_COMMIT_VERSION, whole_number
 from lakedbapi.formats.delta.state import TableState, checkpoint_state, first_state
 from lakedbapi.storage.filesystem import Entry, Storage
 
@@ -201,9 +202,9 @@ def _until(commits: Mapping[int, Entry], version: int) -> Mapping[int, Entry]:
 def _first_recorded(state: TableState) -> int | None:
     """The first version whose commit has its own time in it; None when that is not switched on."""
     configuration = state.metadata.configuration
-    if configuration.get("delta.enableInCommitTimestamps", "false").lower() != "true":
+    if configuration.get(IN_COMMIT, "false").lower() != "true":
         return None
-    return int(configuration.get("delta.inCommitTimestampEnablementVersion") or 0)
+    return whole_number(configuration, IN_COMMIT_VERSION, 0)
 
 
 def _recorded_time(info: Mapping[str, Any], root: str, version: int) -> datetime:

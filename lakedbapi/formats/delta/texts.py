@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from datetime import date
+from decimal import Context, InvalidOperation
 from decimal import Decimal as PyDecimal
-from decimal import InvalidOperation
 from typing import Any
 
 import pyarrow as pa
@@ -21,6 +21,8 @@ _INSTANT = re.compile(
     r"\s*(Z|UTC|[+-]\d\d(?::?\d\d)?(?::?\d\d)?)?",
     re.IGNORECASE,
 )
+_EXACT = Context(prec=76)
+"""For decimals of any precision, whatever the program's own context is."""
 _EPOCH = date(1970, 1, 1).toordinal()
 
 
@@ -66,8 +68,8 @@ def _zone(zone: str | None) -> int:
 
 def _parser(type: Type) -> Callable[[str], Any]:
     if isinstance(type, Decimal):
-        quantum = PyDecimal(1).scaleb(-type.scale)
-        return lambda text: PyDecimal(text).quantize(quantum)
+        quantum = PyDecimal(1).scaleb(-type.scale, _EXACT)
+        return lambda text: PyDecimal(text).quantize(quantum, context=_EXACT)
     assert isinstance(type, Scalar)
     return _PARSERS.get(type.name, int)
 

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from decimal import Decimal as PyDecimal
 from typing import Any
 
+from lakedbapi.formats.delta.properties import whole_number
 from lakedbapi.model.changes import FileStats, WrittenFile
 from lakedbapi.model.types import Decimal, Field, Scalar, Schema, Struct
 
@@ -77,7 +78,7 @@ def _indexed(
 ) -> Iterator[tuple[tuple[str, ...], Field]]:
     """The leaf columns that have statistics, each with its path of names in files."""
     named = configuration.get("delta.dataSkippingStatsColumns")
-    count = int(configuration.get("delta.dataSkippingNumIndexedCols", INDEXED_COLUMNS))
+    count = whole_number(configuration, "delta.dataSkippingNumIndexedCols", INDEXED_COLUMNS)
     wanted = None if named is None else {name.strip().strip("`").casefold() for name in named.split(",")}
     fields = [field for field in schema.fields if field.id not in in_path]
     for number, (logical, path, field) in enumerate(_leaves(fields, (), (), file.layout.name)):

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from datetime import date
+from decimal import Context, InvalidOperation
 from decimal import Decimal as PyDecimal
-from decimal import InvalidOperation
 from typing import Any
 
 import numpy as np
@@ -26,6 +26,8 @@ _UNITS = {
     "timestamptz": "us",
     "timestamptz_ns": "ns",
 }
+_EXACT = Context(prec=76)
+"""For decimals of any precision, whatever the program's own context is."""
 _PER_SECOND = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
 _TEXT = frozenset({"varchar", "json", "uuid", "uint128", "timetz", "variant"})
 """Types that are text in Arrow too."""
@@ -152,8 +154,8 @@ def _or_none(parse: Callable[[str], Any], text: str) -> Any:
 
 def _each_parser(type: Type) -> Callable[[str], Any]:
     if isinstance(type, Decimal):
-        quantum = PyDecimal(1).scaleb(-type.scale)
-        return lambda text: PyDecimal(text).quantize(quantum)
+        quantum = PyDecimal(1).scaleb(-type.scale, _EXACT)
+        return lambda text: PyDecimal(text).quantize(quantum, context=_EXACT)
     assert isinstance(type, Scalar)
     if type.name in _UNITS:
         unit = _UNITS[type.name]

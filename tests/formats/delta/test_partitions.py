@@ -45,6 +45,11 @@ def value(connect: Connect, directory: Path, type: str, text: str | None) -> Any
         ("decimal(12,5)", "-2342342.23423", Decimal("-2342342.23423")),
         ("decimal(12,5)", "1E+2", Decimal("100.00000")),
         ("decimal(4,2)", "1.5", Decimal("1.50")),
+        (
+            "decimal(38,10)",
+            "9999999999999999999999999999.9999999999",
+            Decimal("9999999999999999999999999999.9999999999"),
+        ),
         ("boolean", "TRUE", True),
         ("boolean", "false", False),
         ("date", "2021-05-06", datetime.date(2021, 5, 6)),

@@ -145,6 +145,26 @@ def test_commits_have_their_own_times_where_the_table_asks(lake: lakedbapi.Conne
         assert values(fresh, "SELECT count(*) FROM t") == [4]
 
 
+def test_times_in_commits_are_switched_on_later(lake: lakedbapi.Connection, table: Path) -> None:
+    lake.execute("CREATE TABLE t (i BIGINT)")
+    lake.execute("INSERT INTO t VALUES (1)")
+    lake.execute("ALTER TABLE t SET ('delta.enableInCommitTimestamps' = 'true')")
+    (changed,) = of_kind(commit(table, 2), "metaData")
+    assert changed["configuration"]["delta.inCommitTimestampEnablementVersion"] == "2"
+    time = str(info(table, 2)["inCommitTimestamp"])
+    assert changed["configuration"]["delta.inCommitTimestampEnablementTimestamp"] == time
+    lake.execute("INSERT INTO t VALUES (2)")
+    assert len(rows(lake, "SELECT * FROM history('t')")) == 4
+    assert values(lake, "SELECT count(*) FROM t TIMESTAMP AS OF now()") == [2]
+    lake.execute("CREATE OR REPLACE TABLE t WITH ('delta.enableInCommitTimestamps' = 'true') AS SELECT 9 AS j")
+    (replaced,) = of_kind(commit(table), "metaData")
+    assert replaced["configuration"]["delta.inCommitTimestampEnablementVersion"] == "2"
+    lake.execute("ALTER TABLE t SET ('delta.enableInCommitTimestamps' = 'false')")
+    (without,) = of_kind(commit(table), "metaData")
+    assert not [name for name in without["configuration"] if "Enablement" in name]
+    assert len(rows(lake, "SELECT * FROM history('t')")) == 6
+
+
 def test_rows_of_tracked_tables_get_ids(lake: lakedbapi.Connection, table: Path) -> None:
     lake.execute("CREATE TABLE t (i BIGINT) WITH ('delta.feature.rowTracking' = 'supported')")
     lake.execute("INSERT INTO t SELECT i FROM range(10) r(i)")

@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import lakedbapi
-from lakedbapi.errors import IntegrityError, NotSupportedError, ProgrammingError
+from lakedbapi.errors import DataError, IntegrityError, NotSupportedError, ProgrammingError
 from tests.formats.delta.committed import commit, info, of_kind, rows, values, versions
 from tests.formats.delta.conftest import Connect
 
@@ -141,6 +141,35 @@ def test_an_empty_partition_value_is_null(lake: lakedbapi.Connection, table: Pat
     assert add["partitionValues"] == {"p": None}
     lake.execute("DELETE FROM t WHERE p IS NULL")
     assert values(lake, "SELECT count(*) FROM t") == [0]
+
+
+@pytest.mark.parametrize(
+    ("type", "value"),
+    [
+        ("TIMESTAMP", "infinity"),
+        ("TIMESTAMP", "10000-01-01 00:00:00"),
+        ("TIMESTAMPTZ", "-infinity"),
+        ("DATE", "infinity"),
+        ("DATE", "0044-03-15 (BC)"),
+    ],
+)
+def test_a_partition_value_that_the_log_cannot_tell_is_refused(
+    lake: lakedbapi.Connection, type: str, value: str
+) -> None:
+    lake.execute(f"CREATE TABLE d (i INTEGER, p {type}) PARTITIONED BY (p)")
+    lake.execute(f"INSERT INTO d VALUES (1, '2020-01-01'::{type})")
+    for statement in (f"INSERT INTO d VALUES (2, '{value}'::{type})", f"UPDATE d SET p = '{value}'::{type}"):
+        with pytest.raises(DataError, match="column 'p' of 'd'"):
+            lake.execute(statement)
+    assert rows(lake, f"SELECT i, p = '2020-01-01'::{type} FROM d") == [(1, True)]
+
+
+def test_partition_values_have_all_digits_of_a_decimal(lake: lakedbapi.Connection) -> None:
+    lake.execute("CREATE TABLE d (i INTEGER, p DECIMAL(38, 10)) PARTITIONED BY (p)")
+    digits = "9999999999999999999999999999.9999999999"
+    lake.execute(f"INSERT INTO d VALUES (1, {digits}), (2, -{digits})")
+    assert values(lake, f"SELECT i FROM d WHERE p = {digits}") == [1]
+    assert str(values(lake, "SELECT min(p) FROM d")[0]) == f"-{digits}"
 
 
 def test_statistics_are_true_bounds(lake: lakedbapi.Connection, table: Path) -> None:

@@ -246,6 +246,82 @@ def test_a_dropped_table_is_gone_with_its_files(lake: lakedbapi.Connection, tabl
     assert values(lake, "SELECT i FROM t") == [2]
 
 
+@pytest.mark.parametrize("name", ["_delta_log", "..", ".", ".hidden", "_hidden", "a/b", "a=b"])
+def test_a_name_whose_directory_would_not_be_found_is_refused(lake: lakedbapi.Connection, name: str) -> None:
+    lake.execute("CREATE TABLE t (i INTEGER)")
+    for statement in (f'CREATE TABLE "{name}" (i INTEGER)', f'CREATE SCHEMA "{name}"'):
+        with pytest.raises(NotSupportedError, match="choose a name"):
+            lake.execute(statement)
+    assert values(lake, "SELECT count(*) FROM t") == [0]
+
+
+def test_a_table_is_no_place_for_others(lake: lakedbapi.Connection, table: Path, connect: Connect) -> None:
+    lake.execute("CREATE TABLE t AS SELECT 1 AS i")
+    alone = connect(table, autocommit=True)
+    for statement in ("CREATE TABLE u (i INTEGER)", "CREATE SCHEMA s", "CREATE OR REPLACE TABLE t (j INTEGER)"):
+        with pytest.raises(NotSupportedError, match="directory that the table is in"):
+            alone.execute(statement)
+    assert values(alone, "SELECT i FROM t") == [1]
+    alone.execute("DROP TABLE t")
+    assert rows(lake, "SHOW TABLES") == []
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("delta.appendOnly", "maybe"),
+        ("delta.checkpointInterval", "x"),
+        ("delta.checkpointInterval", "0"),
+        ("delta.dataSkippingNumIndexedCols", "1.5"),
+        ("delta.logRetentionDuration", "a month"),
+        ("delta.isolationLevel", "serial"),
+        ("delta.columnMapping.mode", "names"),
+        ("delta.parquet.compression.codec", "zip"),
+        ("delta.columnMapping.maxColumnId", "1"),
+        ("delta.inCommitTimestampEnablementVersion", "1"),
+        ("DELTA.APPENDONLY", "true"),
+    ],
+)
+def test_properties_that_no_writer_understands_are_refused(lake: lakedbapi.Connection, name: str, value: str) -> None:
+    with pytest.raises(ProgrammingError, match=name):
+        lake.execute(f"CREATE TABLE t (i INTEGER) WITH ('{name}' = '{value}')")
+    lake.execute("CREATE TABLE t (i INTEGER)")
+    with pytest.raises(ProgrammingError, match=name):
+        lake.execute(f"ALTER TABLE t SET ('{name}' = '{value}')")
+    assert lake.execute("INSERT INTO t VALUES (1)").rowcount == 1
+
+
+def test_a_property_that_another_writer_left_is_told_and_can_be_mended(lake: lakedbapi.Connection, table: Path) -> None:
+    protocol = {"minReaderVersion": 1, "minWriterVersion": 2}
+    foreign(
+        table,
+        protocol,
+        [{"name": "i", "type": "integer", "nullable": True, "metadata": {}}],
+        **{"delta.dataSkippingNumIndexedCols": "x"},
+    )
+    with pytest.raises(ProgrammingError, match=r"dataSkippingNumIndexedCols.*ALTER TABLE"):
+        lake.execute("INSERT INTO t VALUES (1)")
+    lake.execute("ALTER TABLE t SET ('delta.dataSkippingNumIndexedCols' = '3')")
+    assert lake.execute("INSERT INTO t VALUES (1)").rowcount == 1
+
+
+def test_properties_for_the_protocol_are_not_stored(lake: lakedbapi.Connection, table: Path) -> None:
+    lake.execute(
+        "CREATE TABLE t (i INTEGER) WITH ('delta.minReaderVersion' = '2', 'delta.minWriterVersion' = '5', "
+        "'delta.columnMapping.mode' = 'name')"
+    )
+    lake.execute("ALTER TABLE t SET ('delta.feature.changeDataFeed' = 'supported')")
+    assert "changeDataFeed" in protocol(table)["writerFeatures"]
+    assert not [name for name in metadata(table)["configuration"] if "feature" in name or "Version" in name]
+
+
+def test_an_append_only_table_is_not_replaced(lake: lakedbapi.Connection) -> None:
+    lake.execute("CREATE TABLE t WITH ('delta.appendOnly' = 'true') AS SELECT 1 AS i")
+    with pytest.raises(NotSupportedError, match="append-only"):
+        lake.execute("CREATE OR REPLACE TABLE t (j INTEGER)")
+    assert values(lake, "SELECT i FROM t") == [1]
+
+
 def test_a_directory_with_other_files_is_not_taken(lake: lakedbapi.Connection, table: Path) -> None:
     table.mkdir()
     (table / "notes.txt").write_text("mine")
