@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 import sqlalchemy
@@ -30,7 +31,7 @@ class User(Base):
 
 class Address(Base):
     __tablename__ = "addresses"
-    id = Column(UUID(), primary_key=True, default=uuid.uuid4)
+    id = Column(String, primary_key=True, default=lambda: str(uuid.uuid4()))
     email = Column(String, nullable=False)
     user_id = Column(ForeignKey("users.id"))
     user = relationship(User, back_populates="addresses")
@@ -42,24 +43,58 @@ class Item(Base):
     amount = Column(Integer)
 
 
+class Ticket(Base):
+    __tablename__ = "tickets"
+    id = Column(UUID(), primary_key=True, default=uuid.uuid4)
+
+
+@pytest.fixture(params=["lake:///{}/shop", "delta:///{}/warehouse?non_atomic=true"], ids=["ducklake", "delta"])
+def engine(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Engine]:
+    engine = sqlalchemy.create_engine(request.param.format(tmp_path), future=True)
+    yield engine
+    engine.dispose()
+
+
+@pytest.fixture
+def versions(engine: Engine) -> Callable[[], int]:
+    """How many versions the table `items` has."""
+
+    def count() -> int:
+        with engine.connect() as connection:
+            return int(connection.execute(text("SELECT count(*) FROM history('items')")).scalar())
+
+    return count
+
+
 @pytest.fixture
 def session(engine: Engine) -> Iterator[Session]:
-    Base.metadata.create_all(engine)
+    Base.metadata.create_all(engine, [Base.metadata.tables[name] for name in ("users", "addresses", "items")])
     with Session(engine, future=True) as session:
         yield session
 
 
-def test_new_objects_get_integer_keys_and_keep_uuid_keys(session: Session) -> None:
+def test_new_objects_get_integer_keys_and_keep_their_own(session: Session) -> None:
     users = [User(name="ada", addresses=[Address(email="a@x")]), User(name="bob")]
     session.add_all(users)
     session.commit()
     assert [user.id for user in users] == [1, 2]
-    assert isinstance(users[0].addresses[0].id, uuid.UUID)
+    assert uuid.UUID(users[0].addresses[0].id).version == 4
     session.add(User(id=10, name="given"))
     session.commit()
     session.add(User(name="after"))
     session.commit()
     assert session.execute(select(func.max(User.id))).scalar() == 11
+
+
+def test_uuid_keys(make_engine: Callable[..., Engine]) -> None:
+    engine = make_engine()
+    Ticket.__table__.create(engine)
+    with Session(engine, future=True) as session:
+        tickets = [Ticket(), Ticket()]
+        session.add_all(tickets)
+        session.commit()
+        assert {ticket.id for ticket in tickets} == set(session.execute(select(Ticket.id)).scalars())
+        assert isinstance(session.execute(select(Ticket.id)).scalars().first(), uuid.UUID)
 
 
 def test_keys_are_the_objects_own_whatever_their_number(session: Session) -> None:
@@ -71,45 +106,45 @@ def test_keys_are_the_objects_own_whatever_their_number(session: Session) -> Non
 
 
 def test_a_thousand_new_objects_are_one_statement_one_snapshot_and_one_file(
-    engine: Engine, session: Session, snapshots: Callable[[], int]
+    engine: Engine, session: Session, versions: Callable[[], int]
 ) -> None:
     sent = _statements(engine)
-    before = snapshots()
+    before = versions()
     sent.clear()
     session.add_all([Item(amount=number) for number in range(1000)])
     session.commit()
     assert [statement.split()[0] for statement in sent] == ["INSERT"]
-    assert snapshots() == before + 1
+    assert versions() == before + 1
     assert session.execute(text("SELECT count(*) FROM files('items')")).scalar() == 1
 
 
 def test_a_thousand_changed_objects_are_one_statement_and_one_snapshot(
-    engine: Engine, session: Session, snapshots: Callable[[], int]
+    engine: Engine, session: Session, versions: Callable[[], int]
 ) -> None:
     session.add_all([Item(amount=number) for number in range(1000)])
     session.commit()
     items = session.execute(select(Item)).scalars().all()
-    before, sent = snapshots(), _statements(engine)
+    before, sent = versions(), _statements(engine)
     for item in items:
         item.amount += 1
     session.commit()
     assert [statement.split()[0] for statement in sent] == ["UPDATE"]
-    assert snapshots() == before + 1
+    assert versions() == before + 1
     assert session.execute(select(func.sum(Item.amount))).scalar() == sum(range(1000)) + 1000
 
 
 def test_a_thousand_deleted_objects_are_one_statement_and_one_snapshot(
-    engine: Engine, session: Session, snapshots: Callable[[], int]
+    engine: Engine, session: Session, versions: Callable[[], int]
 ) -> None:
     session.add_all([Item(amount=number) for number in range(1000)])
     session.commit()
     items = session.execute(select(Item).where(Item.amount >= 10)).scalars().all()
-    before, sent = snapshots(), _statements(engine)
+    before, sent = versions(), _statements(engine)
     for item in items:
         session.delete(item)
     session.commit()
     assert [statement.split()[0] for statement in sent] == ["DELETE"]
-    assert snapshots() == before + 1
+    assert versions() == before + 1
     assert session.execute(select(func.count()).select_from(Item)).scalar() == 10
 
 

@@ -6,6 +6,7 @@ import uuid
 import warnings
 from datetime import datetime, timedelta, timezone
 from decimal import Decimal
+from pathlib import Path
 
 import pytest
 import sqlalchemy
@@ -316,3 +317,43 @@ def test_closed_requirements_all_say_why() -> None:
 def test_a_struct_survives_being_copied() -> None:
     copied = lake.STRUCT(a=Integer, b=lake.STRUCT(c=String)).copy()
     assert str(copied.compile(dialect=lake.LakeDialect())) == "STRUCT(a INTEGER, b STRUCT(c VARCHAR))"
+
+
+def test_a_delta_table_reflects_what_was_declared(tmp_path: Path) -> None:
+    engine = sqlalchemy.create_engine(f"delta:///{tmp_path}?non_atomic=true", future=True)
+    metadata = MetaData()
+    Table(
+        "users",
+        metadata,
+        Column("id", Integer, primary_key=True),
+        Column("name", String, nullable=False, unique=True, server_default="x", comment="as given"),
+        Column("amount", Numeric(9, 2), CheckConstraint("amount > 0", name="positive")),
+        comment="people",
+    )
+    Table(
+        "addresses",
+        metadata,
+        Column("id", Integer, primary_key=True, autoincrement=False),
+        Column("user_id", ForeignKey("users.id")),
+        Column("day", sqltypes.Date),
+        lake_partitioned_by=["day"],
+        lake_properties={"delta.enableChangeDataFeed": "true"},
+    )
+    metadata.create_all(engine)
+    inspector = inspect(engine)
+    assert sorted(inspector.get_table_names()) == ["addresses", "users"]
+    columns = {column["name"]: column for column in inspector.get_columns("users")}
+    assert [str(column["type"]) for column in columns.values()] == ["INTEGER", "VARCHAR", "NUMERIC(9, 2)"]
+    assert [name for name, column in columns.items() if not column["nullable"]] == ["id", "name"]
+    assert (columns["id"]["autoincrement"], columns["name"]["default"]) == (True, "'x'")
+    assert columns["name"]["comment"] == "as given"
+    assert inspector.get_pk_constraint("users")["constrained_columns"] == ["id"]
+    assert [unique["column_names"] for unique in inspector.get_unique_constraints("users")] == [["name"]]
+    (foreign,) = inspector.get_foreign_keys("addresses")
+    assert (foreign["referred_table"], foreign["constrained_columns"]) == ("users", ["user_id"])
+    assert inspector.get_check_constraints("users") == [{"name": "positive", "sqltext": "amount > 0"}]
+    assert inspector.get_table_comment("users") == {"text": "people"}
+    again = Table("addresses", MetaData(), autoload_with=engine)
+    assert again.dialect_options["lake"]["partitioned_by"] == ["day"]
+    assert again.dialect_options["lake"]["properties"]["delta.enableChangeDataFeed"] == "true"
+    engine.dispose()
