@@ -9,6 +9,7 @@ import datetime
 import decimal
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -62,7 +63,8 @@ def kind(request: pytest.FixtureRequest) -> Kind:
 
 @pytest.fixture
 def lake(kind: Kind, tmp_path: Path) -> Iterator[Lake]:
-    lake = Lake(kind, tmp_path)
+    (tmp_path / "place").mkdir()
+    lake = Lake(kind, tmp_path / "place")
     if kind.setup:
         lake(kind.setup)
         lake.commit()
@@ -143,6 +145,33 @@ def test_tables_and_schemas(lake: Lake) -> None:
     lake.commit()
     lake("DROP SCHEMA s")
     lake.commit()
+
+
+NAMES = ["_t", ".t", "a=b", "a b", "ü%20", "a%2Fb", "x?y#z", "*", "a'b", "a/b", "../x", "..", ".", "_delta_log"]
+
+
+def test_names_that_mean_something_to_a_file_system(lake: Lake) -> None:
+    """Tables of such names work like others, or are refused before anything is made of them."""
+    lake.create("CREATE TABLE keep (i INTEGER)")
+    known, refused = {("keep",)}, set()
+    for name in NAMES:
+        with suppress(lakedbapi.NotSupportedError):
+            lake.create(f'CREATE TABLE "{name}" (i INTEGER)')
+            known.add((name,))
+        if (name,) not in known:
+            refused.add(name)
+            continue
+        lake(f'INSERT INTO "{name}" VALUES (1), (2)')
+        lake.commit()
+        assert lake(f'DELETE FROM "{name}" WHERE i = 1') == 1
+        lake.commit()
+        assert lake(f'SELECT * FROM "{name}"') == [(2,)]
+    assert set(lake("SHOW TABLES")) == known
+    assert refused <= {"_t", ".t", "a=b", "a/b", "../x", "..", ".", "_delta_log"}
+    for name in refused:
+        with pytest.raises(lakedbapi.NotSupportedError, match=re.escape(repr(name))):
+            lake(f'CREATE SCHEMA "{name}"')
+    assert {path.name for path in lake.directory.parent.iterdir()} == {"place"}
 
 
 def test_a_table_is_rolled_back(lake: Lake) -> None:

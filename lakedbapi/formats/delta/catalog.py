@@ -173,9 +173,9 @@ class DeltaCatalog(Catalog):
         return replace(table, schema=numbered(table.schema, highest), uuid=table.uuid or str(uuid.uuid4()))
 
     def check_schema(self, snapshot: Snapshot, schema: SchemaInfo) -> None:
-        self._check_directory(snapshot, "schema", schema.name)
+        self._check_directory(snapshot, "schema", schema.name, is_at_root=True)
 
-    def _check_directory(self, snapshot: Snapshot, kind: str, name: str) -> None:
+    def _check_directory(self, snapshot: Snapshot, kind: str, name: str, *, is_at_root: bool) -> None:
         assert isinstance(snapshot, DeltaSnapshot)
         if snapshot.is_one_table:
             raise NotSupportedError(
@@ -183,12 +183,20 @@ class DeltaCatalog(Catalog):
                 "directory that the table is in"
             )
         check_directory(kind, name)
+        owner = snapshot.owner(name) if is_at_root else None
+        if owner not in (None, kind):
+            raise NotSupportedError(
+                f"{kind} {name!r} cannot be made: its directory is the directory of {owner} {name!r}; choose another"
+                " name"
+            )
 
     def check_table(self, snapshot: Snapshot, old: TableInfo | None, table: TableInfo) -> None:
         assert isinstance(snapshot, DeltaSnapshot)
         committed = snapshot.table_of(table.id) if table.id >= 0 else None
         if committed is None or old is None:
-            self._check_directory(snapshot, "table", table.name)
+            schema = snapshot.schemas().get(table.schema_id)
+            is_at_root = schema is not None and schema.path == self.storage.root
+            self._check_directory(snapshot, "table", table.name, is_at_root=is_at_root)
             check_new(table)
             return
         check_altered(snapshot.state(committed), old, table)

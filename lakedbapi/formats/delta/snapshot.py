@@ -16,7 +16,7 @@ from lakedbapi.formats.base import Snapshot
 from lakedbapi.formats.delta.contents import TableContents
 from lakedbapi.formats.delta.info import check_table
 from lakedbapi.formats.delta.state import TableState
-from lakedbapi.formats.tree import Tree
+from lakedbapi.formats.tree import MAIN, Tree
 from lakedbapi.model.catalog import AsOf, SchemaInfo, TableInfo, ViewInfo
 from lakedbapi.model.scan import ColumnBounds, FileGroup, PartitionColumn, RowGroup
 
@@ -45,6 +45,13 @@ class DeltaSnapshot(Snapshot):
     def is_one_table(self) -> bool:
         """Whether the directory is a table itself, and no place for others."""
         return self._tree.is_table
+
+    def owner(self, name: str) -> str | None:
+        """Whether the directory `name` right below the root is that of a `table` or of a `schema`."""
+        if name != MAIN and name in self._tree.schemas:
+            return "schema"
+        is_table = self._tree.tables(MAIN).get(name) == f"{self._catalog.storage.root}{name}/"
+        return "table" if is_table else None
 
     def schemas(self) -> Mapping[int, SchemaInfo]:
         return self._schemas

@@ -345,3 +345,16 @@ def test_schemas_are_directories(lake: lakedbapi.Connection, tmp_path: Path) -> 
     lake.execute("DROP TABLE s.t")
     lake.execute("DROP SCHEMA s")
     assert not (tmp_path / "s").exists()
+
+
+def test_a_schema_and_a_table_are_not_one_directory(lake: lakedbapi.Connection) -> None:
+    lake.execute("CREATE TABLE t (i INTEGER)")
+    lake.execute("CREATE SCHEMA s")
+    with pytest.raises(NotSupportedError, match="the directory of table 't'"):
+        lake.execute("CREATE SCHEMA t")
+    with pytest.raises(NotSupportedError, match="the directory of schema 's'"):
+        lake.execute("CREATE TABLE s (i INTEGER)")
+    lake.execute("CREATE TABLE s.s (i INTEGER)")
+    lake.execute("CREATE TABLE main.main (i INTEGER)")
+    assert lake.execute("SHOW TABLES").fetchall() == [("main",), ("t",)]
+    assert lake.execute("SELECT count(*) FROM s.s, main.main").fetchone() == (0,)
