@@ -23,7 +23,7 @@ from lakedbapi.dml.values import cast, default, field_named
 from lakedbapi.engine.base import Relation, RelationName
 from lakedbapi.errors import DataError, ProgrammingError
 from lakedbapi.model.sql_types import quote_identifier, sql_type
-from lakedbapi.query.constants import parameter_name
+from lakedbapi.sql.expressions import parameter_name
 from lakedbapi.sql.statements import Delete, Insert, Merge, Update
 
 Statement = Insert | Update | Delete | Merge

@@ -14,7 +14,7 @@ from sqlglot import exp
 from lakedbapi.dml.row_source import item_sql
 from lakedbapi.engine.duckdb.parameters import to_duckdb
 from lakedbapi.model.sql_types import quote_identifier
-from lakedbapi.query.constants import parameter_name
+from lakedbapi.sql.expressions import parameter_name
 
 ALIAS = "_lake_parameters"
 

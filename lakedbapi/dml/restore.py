@@ -29,7 +29,7 @@ from lakedbapi.model.catalog import AsOf, PartitionSpec, TableInfo, provisional_
 from lakedbapi.model.changes import Operation, RowChanges, StagedFile
 from lakedbapi.model.delete_vector import DeleteVector
 from lakedbapi.model.progress import Progress
-from lakedbapi.model.scan import FileGroup, RowGroup, Scan
+from lakedbapi.model.scan import FileGroup, RowGroup, Scan, most_deleted
 from lakedbapi.query.names import ResolvedTable, find_relation
 from lakedbapi.query.travel import point_of
 from lakedbapi.sql.statements import Name, Restore
@@ -148,15 +148,21 @@ class _Version:
 
     @property
     def count(self) -> int:
-        in_files = pc.sum(pc.subtract(self.files.column("record_count"), self.files.column("deleted_count")))
-        return int(in_files.as_py() or 0) + sum(len(_live(group)) for group in self.row_groups.values())
+        in_files = int(pc.sum(self.files.column("record_count"), min_count=0).as_py())
+        in_files -= sum(map(len, self.vectors.values()))
+        return in_files + sum(len(_live(group)) for group in self.row_groups.values())
 
     @cached_property
     def vectors(self) -> dict[str, DeleteVector]:
-        """By the path of a file."""
-        deleted = self.files.filter(pc.greater(self.files.column("deleted_count"), 0))
+        """By the path of a file. NotSupportedError where deletes by value do not say which rows they hit."""
+        deleted = self.files.filter(pa.array(most_deleted(self.files) > 0))
         found = {}
         for group in self.snapshot.file_groups(self.table, deleted) if deleted.num_rows else ():
+            if group.equality_deletes:
+                raise NotSupportedError(
+                    f"RESTORE TABLE {self.table.name}: versions with equality deletes cannot be compared; write the "
+                    "rows of the earlier version to a new table"
+                )
             paths = group.files.column("path")
             found.update({paths[number].as_py(): vector for number, vector in group.deletes.items()})
         return found
@@ -188,9 +194,10 @@ class _Difference:
         removed = set(files.column("file_id").filter(only).to_pylist())
         deleted = {}
         touched = files.filter(pc.is_in(files.column("path"), pa.array([p for p, v in self._gone.items() if v], _TEXT)))
-        for file in touched.select(["file_id", "path", "record_count", "deleted_count"]).to_pylist():
+        for file in touched.select(["file_id", "path", "record_count"]).to_pylist():
             vector = self._gone[file["path"]]
-            if len(vector) + file["deleted_count"] == file["record_count"]:
+            before = self._current.vectors.get(file["path"], ())
+            if len(vector) + len(before) == file["record_count"]:
                 removed.add(file["file_id"])
             else:
                 deleted[file["file_id"]] = vector

@@ -25,7 +25,7 @@ from lakedbapi.query.hidden import HIDDEN_COLUMNS
 from lakedbapi.query.names import resolve_table
 from lakedbapi.query.prune import prune
 from lakedbapi.query.relations import relations
-from lakedbapi.sql.expressions import render
+from lakedbapi.sql.expressions import render, without_null_in_lists
 from lakedbapi.sql.statements import Name, Special
 from lakedbapi.transaction import CatalogView, Contents
 
@@ -151,6 +151,7 @@ class Target:
     def render(self, expression: exp.Expression) -> str:
         """SQL of an expression of the statement, in which `schema.table.column` of the target has become
         `table.column`."""
+        expression = without_null_in_lists(expression, self.context.parameters)
         if self.aliased or not any(column.args.get("db") for column in expression.find_all(exp.Column)):
             return render(expression)
         return render(expression.transform(self._unqualified))

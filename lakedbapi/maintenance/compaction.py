@@ -17,7 +17,7 @@ from lakedbapi.formats.maintenance import MERGE, REWRITE, Compacted, CompactionG
 from lakedbapi.maintenance.scope import Subject, removing
 from lakedbapi.model.catalog import TableInfo
 from lakedbapi.model.changes import Operation, WrittenFile
-from lakedbapi.model.scan import Scan
+from lakedbapi.model.scan import Scan, live_counts, most_deleted
 from lakedbapi.model.sql_types import quote_identifier
 from lakedbapi.model.types import Schema
 
@@ -63,7 +63,7 @@ def merge(subject: Subject, limits: MergeLimits, chosen: Chooser = anything) -> 
     target_size = _target_size(subject)
     largest = target_size if limits.max_file_size is None else min(limits.max_file_size, target_size)
     sizes = files.column("file_size_bytes").fill_null(largest).to_numpy()
-    small = (sizes >= limits.min_file_size) & (sizes < largest) & (files.column("deleted_count").to_numpy() == 0)
+    small = (sizes >= limits.min_file_size) & (sizes < largest) & (most_deleted(files) == 0)
     files = files.filter(pa.array(small & chosen(subject, files)))
     if files.num_rows < 2:
         return None
@@ -118,7 +118,7 @@ def rewrite(
     """
     threshold = delete_threshold(subject) if threshold is None else threshold
     files = subject.base.files(subject.table)
-    deleted, records = (files.column(name).to_numpy() for name in ("deleted_count", "record_count"))
+    deleted, records = most_deleted(files), files.column("record_count").to_numpy()
     worth = (deleted > 0) & (deleted >= threshold * records)
     files = files.filter(pa.array(worth & chosen(subject, files)))
     if not files.num_rows:
@@ -183,7 +183,7 @@ def _compact(
         files_added=len(paths),
         bytes_removed=_total(groups, "file_size_bytes"),
         bytes_added=sum(file.file_size_bytes for part in compacted for file in part.written),
-        deletes_removed=_total(groups, "deleted_count"),
+        deletes_removed=_total(groups, "record_count") - sum(f.record_count for p in compacted for f in p.written),
     )
 
 
@@ -209,10 +209,7 @@ def _write(
     table = group.table
     schema = _in_files(subject, table)
     groups = subject.base.file_groups(table, group.files)
-    live = int(
-        np.sum(group.files.column("record_count").to_numpy()) - np.sum(group.files.column("deleted_count").to_numpy())
-    )
-    if not live:
+    if not live_counts(group.files).any():
         return ()
     options = write_options(subject.view.catalog, subject.schema, table)
     options = replace(

@@ -29,6 +29,7 @@ from lakedbapi.maintenance.flush import flush
 from lakedbapi.maintenance.results import SUCCESS, paths
 from lakedbapi.maintenance.scope import Subject, check_alone, maintenance_of, settle, tables
 from lakedbapi.model.catalog import TableInfo
+from lakedbapi.model.scan import most_deleted
 from lakedbapi.model.types import List, Map, Struct
 from lakedbapi.query import constant, prune, resolve_catalog, resolve_table
 from lakedbapi.sql.statements import Checkpoint, Name, Optimize, Reorg, Vacuum
@@ -150,7 +151,7 @@ def _files(table: TableInfo, verb: str, where: exp.Expression | None) -> tuple[C
 
 def _worn(subject: Subject, files: pa.Table) -> Mask:
     """Files that are slow to read, by the counts in the catalog."""
-    deleted, records = (files.column(name).to_numpy() for name in ("deleted_count", "record_count"))
+    deleted, records = most_deleted(files), files.column("record_count").to_numpy()
     owners = pc.value_counts(subject.base.delete_files(subject.table).column("data_file").combine_chunks())
     often = owners.field("values").filter(pc.greater_equal(owners.field("counts"), _DELETE_FILES))
     many: Mask = pc.is_in(files.column("path"), often).to_numpy()

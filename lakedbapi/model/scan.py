@@ -44,6 +44,13 @@ def live_counts(files: pa.Table) -> npt.NDArray[np.int64]:
     return counts
 
 
+def most_deleted(files: pa.Table) -> npt.NDArray[np.int64]:
+    """The rows of each of `files` that may be deleted: where that is not known, all its rows."""
+    deleted = pc.coalesce(files.column("deleted_count"), files.column("record_count"))
+    counts: npt.NDArray[np.int64] = deleted.to_numpy()
+    return counts
+
+
 FIELD_ID = "field id"
 NAME = "name"
 POSITION = "position"

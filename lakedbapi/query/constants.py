@@ -9,7 +9,7 @@ from sqlglot import exp
 
 from lakedbapi.context import Context
 from lakedbapi.engine.base import Query
-from lakedbapi.sql.expressions import render
+from lakedbapi.sql.expressions import parameter_name, render
 
 _VOLATILE: tuple[type, ...] = (
     exp.Rand,
@@ -124,13 +124,6 @@ def _plain(context: Context, expression: exp.Expression) -> Any:
 def constant(context: Context, expression: exp.Expression) -> Any:
     """The Python value of one expression without columns."""
     return evaluate(context, [expression])[0]
-
-
-def parameter_name(expression: exp.Expression) -> str | None:
-    """`1` of `$1`, `name` of `$name`; None for any other expression."""
-    if isinstance(expression, (exp.Parameter, exp.Placeholder)) and expression.this is not None:
-        return expression.this if isinstance(expression.this, str) else str(expression.this.name)
-    return None
 
 
 def _varies(node: Any) -> bool:

@@ -15,9 +15,8 @@ from lakedbapi.errors import Error
 from lakedbapi.model.arrow import arrow_type
 from lakedbapi.model.sql_types import sql_type
 from lakedbapi.model.types import Field, Scalar
-from lakedbapi.query.constants import parameter_name
 from lakedbapi.query.transforms import transform_constant
-from lakedbapi.sql.expressions import render
+from lakedbapi.sql.expressions import parameter_name, render
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping
 from itertools import pairwise
 from typing import Any, cast
 
@@ -113,16 +114,18 @@ def render(tree: exp.Expression) -> str:
     return tree.meta[_SOURCE] if tree.meta.get(_PRINTED) == printed else printed
 
 
-def without_null_in_lists(tree: exp.Expression) -> exp.Expression:
+def without_null_in_lists(tree: exp.Expression, parameters: Mapping[str, object] | None = None) -> exp.Expression:
     """`tree` with `x IN (a) OR NULL` for `x IN (a, NULL)` in conditions, which means the same.
 
-    DuckDB 2.0 fails when such a list is about a field of a struct that it reads from a file.
+    DuckDB 2.0 fails when such a list is about a field of a struct that it reads from a file. With `parameters`,
+    which are known when a statement is run, some of these may be the NULL.
     """
-    if not _null_lists(tree):
+    nulls = frozenset(name for name, value in (parameters or {}).items() if value is None)
+    if (parameters is not None and not nulls) or not _null_lists(tree, nulls):
         return tree
     tree = tree.copy()
-    for found in _null_lists(tree):
-        values = [value for value in found.expressions if not _is_null(value)]
+    for found in _null_lists(tree, nulls):
+        values = [value for value in found.expressions if not _is_null(value, nulls)]
         null = exp.cast(exp.Null(), "BOOLEAN", dialect="duckdb")
         rest = exp.In(this=found.this.copy(), expressions=[value.copy() for value in values])
         changed = exp.Paren(this=exp.Or(this=rest, expression=null) if values else null)
@@ -132,18 +135,26 @@ def without_null_in_lists(tree: exp.Expression) -> exp.Expression:
     return tree
 
 
-def _null_lists(tree: exp.Expression) -> list[exp.In]:
-    return [found for found in tree.find_all(exp.In) if _has_null(found) and not _is_shown(found, tree)]
+def _null_lists(tree: exp.Expression, nulls: Collection[str]) -> list[exp.In]:
+    return [found for found in tree.find_all(exp.In) if _has_null(found, nulls) and not _is_shown(found, tree)]
 
 
-def _has_null(found: exp.In) -> bool:
+def _has_null(found: exp.In, nulls: Collection[str]) -> bool:
     """Whether a list has NULL in it, and is about more than a column."""
     is_column = isinstance(found.this, exp.Column) and not found.this.table
-    return not is_column and any(_is_null(value) for value in found.expressions)
+    return not is_column and any(_is_null(value, nulls) for value in found.expressions)
 
 
-def _is_null(value: exp.Expression) -> bool:
-    return isinstance(value.this if isinstance(value, exp.Cast) else value, exp.Null)
+def _is_null(value: exp.Expression, nulls: Collection[str]) -> bool:
+    inner = value.this if isinstance(value, exp.Cast) else value
+    return isinstance(inner, exp.Null) or parameter_name(inner) in nulls
+
+
+def parameter_name(expression: exp.Expression) -> str | None:
+    """`1` of `$1`, `name` of `$name`; None for any other expression."""
+    if isinstance(expression, (exp.Parameter, exp.Placeholder)) and expression.this is not None:
+        return expression.this if isinstance(expression.this, str) else str(expression.this.name)
+    return None
 
 
 def _is_shown(node: exp.Expression, tree: exp.Expression) -> bool:

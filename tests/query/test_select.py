@@ -3,6 +3,7 @@ from __future__ import annotations
 import sqlite3
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import duckdb
 import pyarrow as pa
@@ -181,13 +182,37 @@ def test_a_field_of_a_struct_can_be_looked_up_in_a_list_with_null(lake: Lake, co
     assert lake(f"DELETE FROM t WHERE {condition}") == count
 
 
+@pytest.mark.parametrize(
+    ("condition", "values", "count"),
+    [
+        ("c.y IN (?, 6)", [None], 11),
+        ("c.y IN (?, ?, ?)", [7, None, 6], 22),
+        ("t.c.y IN (?)", [None], 0),
+        ("c.y NOT IN (?, 6)", [None], 0),
+        ("i > 50 AND ((c.y + 0) IN (?::INT, 6) OR i = ?)", [None, 60], 6),
+        ("c.y IN (:a, :b)", {"a": None, "b": 6}, 11),
+        ("i IN (SELECT i FROM t WHERE c.y IN (?, 6))", [None], 11),
+    ],
+)
+def test_a_parameter_in_such_a_list_can_be_null(lake: Lake, condition: str, values: Any, count: int) -> None:
+    lake("CREATE TABLE t AS SELECT i, {'y': i % 9} AS c FROM range(99) r(i)")
+    lake.commit()
+    cursor = lake.connection.cursor()
+    cursor.execute(f"SELECT count(*) FROM t WHERE {condition}", values)
+    assert cursor.fetchall() == [(count,)]
+    for change in ("UPDATE t SET i = 0", "DELETE FROM t"):
+        cursor.execute(f"{change} WHERE {condition}", values)
+        assert cursor.rowcount == count
+        lake.rollback()
+
+
 @pytest.mark.skipif(duckdb.__version__ < "2", reason="DuckDB 1 has no fault that is known here")
 def test_a_connection_goes_on_after_a_fault_of_the_engine(lake: Lake) -> None:
     lake("CREATE TABLE t AS SELECT {'y': i % 9} AS c FROM range(99) r(i)")
     lake.commit()
     lake("CREATE TABLE u AS SELECT 6 AS y")
     with pytest.raises(InternalError, match="a fault of DuckDB") as caught:
-        lake("SELECT count(*) FROM t WHERE c.y IN (?, 6)", None)
+        lake("SELECT count(*) FROM t WHERE c.y IN (nullif(?, 7), 6)", 7)
     assert "Stack Trace" not in str(caught.value)
     assert lake("SELECT count(*) FROM t, u WHERE c.y = u.y") == [(11,)]
 
