@@ -48,7 +48,7 @@ FORMAT_OPTIONS: Mapping[str, frozenset[str]] = {
         }
     ),
     "delta": frozenset({"non_atomic"}),
-    "iceberg": frozenset({"warehouse", "catalog"}),
+    "iceberg": frozenset({"warehouse", "catalog", "non_atomic"}),
     "hudi": frozenset({"read_optimized", "meta_columns"}),
 }
 

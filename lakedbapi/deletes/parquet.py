@@ -20,6 +20,10 @@ from lakedbapi.storage.filesystem import Storage
 
 PATH_FIELD = 2147483646
 POSITION_FIELD = 2147483645
+"""What DuckLake gives the two columns as field ids."""
+ICEBERG_PATH_FIELD = 2147483546
+ICEBERG_POSITION_FIELD = 2147483545
+"""What Iceberg does (spec, Reserved Field IDs)."""
 SNAPSHOT_FIELD = 2147483539
 PATH_COLUMN = "file_path"
 POSITION_COLUMN = "pos"
@@ -47,11 +51,17 @@ def write(
     return len(data), int.from_bytes(data[-8:-4], "little")
 
 
-def encode(data_file_path: str, positions: Positions, snapshots: Positions | None = None) -> bytes:
+def encode(
+    data_file_path: str,
+    positions: Positions,
+    snapshots: Positions | None = None,
+    field_ids: tuple[int, int] = (PATH_FIELD, POSITION_FIELD),
+) -> bytes:
+    """`field_ids` are those of the path and the position."""
     # A dictionary costs no hash of the path for each row; files have plain strings all the same.
     numbers = pa.array(np.zeros(len(positions), dtype=np.int32))
     paths = pa.DictionaryArray.from_arrays(numbers, pa.array([data_file_path]))
-    fields = [_field(PATH_COLUMN, paths.type, PATH_FIELD), _field(POSITION_COLUMN, pa.int64(), POSITION_FIELD)]
+    fields = [_field(PATH_COLUMN, paths.type, field_ids[0]), _field(POSITION_COLUMN, pa.int64(), field_ids[1])]
     columns: list[pa.Array] = [paths, pa.array(positions, pa.int64())]
     if snapshots is not None:
         fields.append(_field(SNAPSHOT_COLUMN, pa.int64(), SNAPSHOT_FIELD))
@@ -119,8 +129,8 @@ def _decode_by_path(data: bytes, path: str) -> _ByPath:
     try:
         file = pq.ParquetFile(io.BytesIO(data))
         names = [
-            _find(file.schema_arrow, PATH_FIELD, PATH_COLUMN),
-            _find(file.schema_arrow, POSITION_FIELD, POSITION_COLUMN),
+            _find(file.schema_arrow, ICEBERG_PATH_FIELD, PATH_COLUMN),
+            _find(file.schema_arrow, ICEBERG_POSITION_FIELD, POSITION_COLUMN),
         ]
         for name, wanted in zip(names, (PATH_COLUMN, POSITION_COLUMN), strict=True):
             if name is None:

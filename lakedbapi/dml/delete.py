@@ -74,7 +74,7 @@ def delete_rows(
             reads_table=_reads(target, statement),
             may_match=target.may_match(bounds or statement.where),
         )
-        target.stage(new_rows.onto(settle(target, changes, new_rows)), operation=operation)
+        target.stage(new_rows.onto(settle(target, changes, new_rows, "delete")), operation=operation)
     return Counted(count, returned, types, deleted=count)
 
 

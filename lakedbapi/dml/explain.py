@@ -57,7 +57,9 @@ def _lines(target: Target, statement: Insert | Update | Delete | Merge | Truncat
         keep = pruning.keep & ~whole
         rows, parts = matching(target, where, keep, {})
         addresses = Addresses.of(rows)
-    yield from _touched_lines(target, addresses.take(first_of_each(addresses)), parts, keep, whole)
+    yield from _touched_lines(
+        target, addresses.take(first_of_each(addresses)), parts, keep, whole, type(statement).__name__.lower()
+    )
 
 
 def _is_everything(statement: Delete) -> bool:
@@ -85,6 +87,7 @@ def _touched_lines(
     parts: Parts,
     keep: npt.NDArray[np.bool_],
     whole: npt.NDArray[np.bool_],
+    kind: str,
 ) -> Iterator[str]:
     count, read, dropped = len(keep), int(keep.sum()), int(whole.sum())
     yield f"files: {count:,} live, {count - read - dropped:,} pruned, {dropped:,} dropped whole unread, {read:,} read"
@@ -94,7 +97,7 @@ def _touched_lines(
     gone = len(changes.removed - target.contents.rows.removed) - dropped
     if gone:
         yield f"files: {gone:,} more dropped whole, since no row is left"
-    found, policy = touched(target, changes), Policy.of(target)
+    found, policy = touched(target, changes, kind), Policy.of(target, kind)
     arrays = (found.records, found.live, found.rewritten, found.overlooked)
     files = zip(found.paths, *(array.tolist() for array in arrays), strict=True)
     for path, records, live, rewritten, overlooked in list(files)[:_MOST_FILES]:

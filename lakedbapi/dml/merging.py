@@ -76,7 +76,7 @@ class Merging:
         counts = collected.counts
         if sum(counts.values()):
             changes = target.contents.delete(parts, addresses.part, addresses.position)
-            changes = new_rows.onto(settle(target, changes, new_rows))
+            changes = new_rows.onto(settle(target, changes, new_rows, "merge"))
             target.stage(changes, new_rows.identities, operation=self._operation(collected))
         return Counted(sum(counts.values()), returned, types, counts[INSERT], counts[UPDATE], counts[DELETE])
 

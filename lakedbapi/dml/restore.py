@@ -108,7 +108,7 @@ def _as_before(now: TableInfo, committed: TableInfo, earlier: TableInfo) -> Tabl
 def _with_rows(target: Target, difference: _Difference) -> RowChanges:
     """The changes of a restore to `target`, the table as it was."""
     new_rows = NewRows(target)
-    changes = settle(target, difference.removal, new_rows)
+    changes = settle(target, difference.removal, new_rows, "restore")
     count = difference.restored
     if not count:
         return new_rows.onto(changes)

@@ -47,11 +47,12 @@ class Policy:
     delete_vectors: bool
 
     @classmethod
-    def of(cls, target: Target) -> Policy:
-        return cls.of_table(target.catalog, target.table)
+    def of(cls, target: Target, kind: str) -> Policy:
+        """For a statement of `kind`, as in `Operation`."""
+        return cls.of_table(target.catalog, target.table, kind)
 
     @classmethod
-    def of_table(cls, catalog: Catalog, table: TableInfo) -> Policy:
+    def of_table(cls, catalog: Catalog, table: TableInfo, kind: str | None = None) -> Policy:
         def value(name: str) -> str | None:
             return option(catalog, table, name)
 
@@ -62,7 +63,8 @@ class Policy:
             except ValueError:
                 raise ProgrammingError(f"{name} of {table.name} is {text!r}: set it to a number") from None
 
-        mode = (value("lake.write_mode") or AUTO).casefold()
+        own = None if kind is None else catalog.write_mode(table, kind)
+        mode = (value("lake.write_mode") or own or AUTO).casefold()
         if mode not in (MERGE_ON_READ, COPY_ON_WRITE, AUTO):
             raise ProgrammingError(
                 f"lake.write_mode of {table.name} is {mode!r}: set it to {MERGE_ON_READ}, {COPY_ON_WRITE} or {AUTO}"
@@ -112,7 +114,7 @@ class Touched:
     """Some readers would not see a delete vector of theirs."""
 
 
-def touched(target: Target, changes: RowChanges) -> Touched:
+def touched(target: Target, changes: RowChanges, kind: str) -> Touched:
     """The files of which `changes` delete more rows than `target` has staged, and which of them are to be rewritten."""
     before = target.contents.rows.deleted
     newly = [file for file, vector in changes.deleted.items() if vector is not before.get(file)]
@@ -124,15 +126,15 @@ def touched(target: Target, changes: RowChanges) -> Touched:
     live = live_counts(files) - staged
     paths = files.column("path")
     overlooked = target.catalog.loses_delete_vectors(target.table, paths)
-    rewritten = Policy.of(target).rewrites(records, live, overlooked)
+    rewritten = Policy.of(target, kind).rewrites(records, live, overlooked)
     return Touched(paths.to_pylist(), ids, records, live, rewritten, overlooked)
 
 
-def settle(target: Target, changes: RowChanges, new_rows: NewRows) -> RowChanges:
+def settle(target: Target, changes: RowChanges, new_rows: NewRows, kind: str) -> RowChanges:
     """`changes` with those files rewritten that the policy wants to; their surviving rows go to `new_rows`."""
     if changes.deleted == target.contents.rows.deleted:
         return changes
-    found = touched(target, changes)
+    found = touched(target, changes, kind)
     files = found.ids[found.rewritten]
     if not len(files):
         return changes

@@ -94,7 +94,7 @@ class Updating:
         returned, types = self._evaluate() if self._returning else (None, ())
         if len(addresses):
             changes = target.contents.delete(parts, addresses.part, addresses.position)
-            changes = self._new_rows.onto(settle(target, changes, self._new_rows))
+            changes = self._new_rows.onto(settle(target, changes, self._new_rows, "update"))
             operation = Operation(
                 "update",
                 target.table.id,

@@ -68,7 +68,7 @@ def write_options(catalog: Catalog, schema: SchemaInfo, table: TableInfo) -> Wri
         target_file_size=_size(value("target_file_size")),
         hive_layout=(value("hive_file_pattern") or "true").casefold() != "false",
         sort_by=tuple(_ordering(term) for term in table.sorting),
-        partitioning=table.partitioning,
+        partitioning=catalog.file_partitioning(table),
     )
 
 

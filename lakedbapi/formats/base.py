@@ -17,7 +17,16 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from lakedbapi.errors import NotSupportedError
-from lakedbapi.model.catalog import AsOf, MacroInfo, OptionInfo, SchemaInfo, SnapshotInfo, TableInfo, ViewInfo
+from lakedbapi.model.catalog import (
+    AsOf,
+    MacroInfo,
+    OptionInfo,
+    PartitionSpec,
+    SchemaInfo,
+    SnapshotInfo,
+    TableInfo,
+    ViewInfo,
+)
 from lakedbapi.model.changes import Changes
 from lakedbapi.model.layout import OWN_LAYOUT, FileLayout
 from lakedbapi.model.scan import ColumnBounds, FileGroup, PartitionColumn, RowGroup, Scan
@@ -240,6 +249,11 @@ class Catalog(ABC):
         """Whether rows of `table` may be deleted without rewriting their file."""
         return self.capabilities.delete_vectors
 
+    def write_mode(self, table: TableInfo, kind: str) -> str | None:
+        """What the table says of its files that lose rows by a statement of `kind` (as in `Operation`):
+        `merge-on-read`, `copy-on-write`, None = nothing."""
+        return None
+
     def has_row_ids(self, table: TableInfo) -> bool:
         """Whether the hidden column `rowid` names the same row in every version."""
         return True
@@ -251,6 +265,10 @@ class Catalog(ABC):
     def loses_delete_vectors(self, table: TableInfo, paths: pa.Array | pa.ChunkedArray) -> npt.NDArray[np.bool_]:
         """For data files at `paths` whether readers are known that would overlook their delete vector."""
         return np.zeros(len(paths), np.bool_)
+
+    def file_partitioning(self, table: TableInfo) -> PartitionSpec | None:
+        """How rows go to files, in the transforms that `Engine.write` knows."""
+        return table.partitioning
 
     def file_layout(self, table: TableInfo) -> FileLayout:
         """What data files of `table` are called and have in them."""

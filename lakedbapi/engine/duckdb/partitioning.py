@@ -13,8 +13,8 @@ from lakedbapi.errors import NotSupportedError
 from lakedbapi.model.bucket import buckets
 from lakedbapi.model.catalog import PartitionField, PartitionSpec
 from lakedbapi.model.layout import FileLayout
-from lakedbapi.model.sql_types import quote_identifier, quote_literal
-from lakedbapi.model.types import Field, Scalar, Schema, Type
+from lakedbapi.model.sql_types import quote_identifier, quote_literal, sql_type
+from lakedbapi.model.types import Decimal, Field, Scalar, Schema, Type
 
 # Plain parts are those of the calendar, in UTC like all sessions; the epoch ones count units since 1970-01-01.
 _SQL = {
@@ -27,8 +27,10 @@ _SQL = {
     "epoch_month": "(year({0}) - 1970) * 12 + month({0}) - 1",
     "epoch_day": "CAST({0} AS DATE) - DATE '1970-01-01'",
     "epoch_hour": "CAST(floor(epoch({0}) / 3600) AS BIGINT)",
+    "void": "NULL",
 }
 _BUCKET = re.compile(r"bucket\((\d+)\)")
+_TRUNCATE = re.compile(r"truncate\((\d+)\)")
 
 
 @dataclass(frozen=True)
@@ -68,12 +70,27 @@ def only_identity(spec: PartitionSpec) -> bool:
 def _key(name: str, transform: str, column: Field) -> Key:
     if bucket := _BUCKET.fullmatch(transform):
         return Key(name, column, None, int(bucket.group(1)))
+    if truncate := _TRUNCATE.fullmatch(transform):
+        return Key(name, column, _truncated(quote_identifier(column.name), column.type, int(truncate.group(1))))
     if transform not in _SQL:
         raise NotSupportedError(
             f"The table is partitioned by {transform} of {column.name!r}, which cannot be written. Partition it by"
-            " identity, year, month, day, hour or bucket(N)."
+            " identity, year, month, day, hour, bucket(N) or truncate(N)."
         )
     return Key(name, column, _SQL[transform].format(quote_identifier(column.name)))
+
+
+def _truncated(column: str, type: Type, width: int) -> str:
+    """Text and bytes to a length, numbers down to a multiple; decimals to one of units in the last place."""
+    if isinstance(type, Decimal):
+        step = f"CAST('{width}e-{type.scale}' AS DECIMAL(38, {type.scale}))"
+        return f"CAST({column} - (({column} % {step}) + {step}) % {step} AS {sql_type(type)})"
+    name = type.name if isinstance(type, Scalar) else ""
+    if name in ("varchar", "json"):
+        return f"left({column}, {width})"
+    if name == "blob":
+        return f"{column}[1:{width}]"
+    return f"({column} - (({column} % {width}) + {width}) % {width})"
 
 
 def _name(field: PartitionField, column: str, taken: set[str]) -> str:

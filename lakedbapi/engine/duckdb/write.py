@@ -50,8 +50,17 @@ def write(
         with execution.sibling() as copier:
             reader = with_buckets(execution.start(rows, parameters), keys, schema)
             table = Resources(copier.cursor).register(reader)
-            return _copy(copier, f"SELECT * FROM {table}", {}, keys, schema, options, embedded)
+            numbered = f"SELECT {', '.join(_as_before(reader.schema.names, schema))} FROM {table}"
+            return _copy(copier, numbered, {}, keys, schema, options, embedded)
     return _copy(execution, rows, parameters, keys, schema, options, embedded)
+
+
+def _as_before(names: Sequence[str], schema: Schema) -> list[str]:
+    """SQL for the columns of `schema`, and others behind them, after a way through Arrow, which has fewer types."""
+    columns = [quote_identifier(name) for name in names]
+    types = [field.type for field in schema.fields]
+    typed = [f"{from_arrow(column, type)} AS {column}" for column, type in zip(columns, types, strict=False)]
+    return [*typed, *columns[len(types) :]]
 
 
 def _copy(

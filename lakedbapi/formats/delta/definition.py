@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from lakedbapi.errors import NotSupportedError, ProgrammingError
-from lakedbapi.formats.delta import keys
+from lakedbapi.formats import keys
 from lakedbapi.formats.delta.actions import Metadata, Protocol
 from lakedbapi.formats.delta.features import reader_features
 from lakedbapi.formats.delta.properties import (

@@ -6,9 +6,9 @@ from lakedbapi.errors import DataError, NotSupportedError
 from lakedbapi.formats import ids
 from lakedbapi.formats.delta.actions import Metadata
 from lakedbapi.formats.delta.features import check_readable
-from lakedbapi.formats.delta.keys import PROPERTY, parse_keys
 from lakedbapi.formats.delta.schema import parse_schema
 from lakedbapi.formats.delta.state import TableState
+from lakedbapi.formats.keys import PROPERTY, parse_keys
 from lakedbapi.model.catalog import Constraint, PartitionField, PartitionSpec, TableInfo
 from lakedbapi.model.types import Schema
 

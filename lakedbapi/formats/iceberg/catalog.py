@@ -3,24 +3,32 @@
 from __future__ import annotations
 
 import threading
+import uuid
 from collections import OrderedDict
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from datetime import datetime
-from typing import NoReturn
 
 from lakedbapi.errors import NotSupportedError, ProgrammingError
 from lakedbapi.formats.base import Capabilities, Catalog, ChangeScan, CommitResult, Snapshot
+from lakedbapi.formats.iceberg import client_fixes
+from lakedbapi.formats.iceberg.committer import Committer
+from lakedbapi.formats.iceberg.definition import LOCATION, check_altered, check_new, format_version, numbered
 from lakedbapi.formats.iceberg.feed import table_changes
 from lakedbapi.formats.iceberg.history import history
+from lakedbapi.formats.iceberg.paths import Paths
+from lakedbapi.formats.iceberg.places import Places
 from lakedbapi.formats.iceberg.snapshot import IcebergSnapshot
-from lakedbapi.formats.iceberg.sources import Namespace, Source
+from lakedbapi.formats.iceberg.sources import CatalogSource, Namespace, Source
+from lakedbapi.formats.iceberg.specs import TRANSFORMS, engine_partitioning
 from lakedbapi.formats.iceberg.table import TableVersion
 from lakedbapi.formats.iceberg.travel import point_in
-from lakedbapi.model.catalog import AsOf, SchemaInfo, SnapshotInfo, TableInfo
+from lakedbapi.model.catalog import AsOf, PartitionSpec, SchemaInfo, SnapshotInfo, TableInfo
 from lakedbapi.model.changes import Changes
+from lakedbapi.model.layout import FileLayout
 from lakedbapi.storage.filesystem import Storage
 
-CAPABILITIES = Capabilities(
+READING = Capabilities(
     table_versions=True,
     ordered_versions=False,
     metadata_tables=frozenset({"manifests", "partitions", "refs"}),
@@ -28,23 +36,51 @@ CAPABILITIES = Capabilities(
     views=True,
     travel_by_ref=True,
     change_feed=True,
+    way_out="open the table through its catalog, such as iceberg+rest or iceberg+sqlite, in which it can be changed",
 )
+WRITING = replace(
+    READING,
+    ddl=True,
+    inserts=True,
+    row_changes=True,
+    delete_vectors=True,
+    row_ids=True,
+    partition_transforms=TRANSFORMS,
+    way_out=Capabilities.way_out,
+)
+_OPTIONS = {
+    "parquet_compression": "write.parquet.compression-codec",
+    "parquet_compression_level": "write.parquet.compression-level",
+    "row_group_size_bytes": "write.parquet.row-group-size-bytes",
+    "target_file_size": "write.target-file-size-bytes",
+}
+"""What properties are called that say how files are written."""
+_DEFAULTS = {
+    "parquet_compression": "zstd",
+    "hive_file_pattern": "false",  # Only the metadata tells the partition of a file.
+}
+_CODECS = {"none": "uncompressed", "lz4": "lz4_raw"}
 _KEPT = 256
 """Tables whose files are kept at hand."""
 
 
 class IcebergCatalog(Catalog):
     format = "iceberg"
-    capabilities = CAPABILITIES
+    capabilities = READING
 
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: Source, *, non_atomic: bool = False) -> None:
+        """`non_atomic`: a transaction may change several tables, which are committed one after the other."""
         self.source = source
+        if isinstance(source, CatalogSource):
+            client_fixes.allow_version_3()
+            self.capabilities = replace(WRITING, table_by_table=non_atomic)
         self._lock = threading.RLock()
         self._numbers: dict[tuple[str, ...], int] = {}
         self._named: list[tuple[str, ...]] = []
         self._versions: OrderedDict[tuple[str, int, int], TableVersion] = OrderedDict()
         self._locations: set[str] = set()
-        self._with_row_ids: set[int] = set()
+        self._new_locations: dict[str, str] = {}
+        """Places of tables that were not there when their rows were written, by uuid."""
 
     def __repr__(self) -> str:
         return f"<IcebergCatalog {self.source.name}>"
@@ -70,6 +106,10 @@ class IcebergCatalog(Catalog):
     def named(self, id: int) -> Namespace:
         return self._named[id]
 
+    def namespace(self, schema: SchemaInfo) -> Namespace:
+        """The parts of the name of a schema, which may be a new one."""
+        return self.named(schema.id) if schema.id >= 0 else tuple(schema.name.split("."))
+
     def load(self, namespace: Namespace, table: str, at: AsOf | None) -> TableVersion | None:
         """The table now, or at a point of its history; None when there is none of that name."""
         loaded = self.source.load(namespace, table)
@@ -91,34 +131,85 @@ class IcebergCatalog(Catalog):
         return history(self._version_of(table, None).metadata)
 
     def option(self, name: str, table: TableInfo | None = None) -> str | None:
-        return None if table is None else table.properties.get(name)
+        if table is None:
+            return None
+        found = table.properties.get(_OPTIONS.get(name, name), _DEFAULTS.get(name))
+        return _CODECS.get(found, found) if name == "parquet_compression" and found is not None else found
 
     def set_option(
         self, name: str, value: str | None, schema: SchemaInfo | None = None, table: TableInfo | None = None
     ) -> None:
-        self._read_only()
+        raise NotSupportedError("options of Iceberg tables are properties: use ALTER TABLE … SET ('name' = 'value')")
+
+    def write_mode(self, table: TableInfo, kind: str) -> str | None:
+        return table.properties.get(f"write.{kind}.mode")
 
     def number_fields(self, snapshot: Snapshot, table: TableInfo) -> TableInfo:
-        self._read_only()
+        assert isinstance(snapshot, IcebergSnapshot)
+        before = snapshot.table_of(table.id) if table.id >= 0 else self._replaced(snapshot, table)
+        highest = 0 if before is None else snapshot.version_of(before).metadata.last_column_id
+        return replace(table, schema=numbered(table.schema, highest), uuid=table.uuid or str(uuid.uuid4()))
+
+    def _replaced(self, snapshot: IcebergSnapshot, table: TableInfo) -> TableInfo | None:
+        """The table whose place a new one takes."""
+        schema = snapshot.schemas().get(table.schema_id)
+        return None if schema is None else snapshot.find_table(schema, table.name)
+
+    def check_table(self, snapshot: Snapshot, old: TableInfo | None, table: TableInfo) -> None:
+        assert isinstance(snapshot, IcebergSnapshot)
+        committed = snapshot.table_of(table.id) if table.id >= 0 else None
+        if committed is None or old is None:
+            check_new(table)
+        else:
+            check_altered(snapshot.version_of(committed).metadata, old, table)
+
+    def check_writable(self) -> None:
+        if not self.capabilities.ddl:
+            raise NotSupportedError(
+                f"{self.source.name}: Iceberg tables without a catalog can only be read, since two writers would "
+                "overwrite each other: register the table in a catalog, such as REST or SQLite, and open it there"
+            )
 
     def next_identity(self, snapshot: Snapshot, table: TableInfo, column: str) -> int:
         raise NotSupportedError("Iceberg tables have no identity columns")
 
     def has_row_ids(self, table: TableInfo) -> bool:
         """Since version 3 (spec, Row Lineage)."""
-        return table.id in self._with_row_ids
+        return format_version(table.properties) >= 3
+
+    def file_partitioning(self, table: TableInfo) -> PartitionSpec | None:
+        return engine_partitioning(table.partitioning)
+
+    def file_layout(self, table: TableInfo) -> FileLayout:
+        return FileLayout(
+            prefix="data-",
+            row_id_column="_row_id" if self.has_row_ids(table) else None,
+            row_snapshot_column="_last_updated_sequence_number",
+        )
 
     def keeps_rows(self, table: TableInfo, count: int) -> bool:
         return False
 
     def data_directory(self, table: TableInfo, schema: SchemaInfo) -> str:
-        self._read_only()
+        location = table.path or self.location(self.namespace(schema), table)
+        return Paths().full(Places.at(location, table.properties).data) + "/"
+
+    def location(self, namespace: Namespace, table: TableInfo) -> str:
+        """The place of a table that is new, as its metadata will have it, without a slash at the end."""
+        assert table.uuid is not None
+        with self._lock:
+            found = self._new_locations.get(table.uuid) or table.properties.get(LOCATION)
+        if found is None:
+            assert isinstance(self.source, CatalogSource)
+            found = self.source.new_location(namespace, table.name)
+        with self._lock:
+            return self._new_locations.setdefault(table.uuid, found.rstrip("/"))
 
     def commit(self, base: Snapshot, changes: Changes) -> CommitResult:
-        self._read_only()
-
-    def _read_only(self) -> NoReturn:
-        raise NotSupportedError("Iceberg tables can only be read here")
+        self.check_writable()
+        assert isinstance(base, IcebergSnapshot)
+        assert isinstance(self.source, CatalogSource)
+        return Committer(self, self.source, base, changes).commit()
 
     def table_changes(self, table: TableInfo, start: int | datetime, end: int | datetime) -> Sequence[ChangeScan]:
         """`end` is a snapshot id; `start` one of its ancestors, or a time."""
@@ -139,12 +230,6 @@ class IcebergCatalog(Catalog):
         """Where files lie shows in part only when a table is looked at."""
         with self._lock:
             return sorted({*self.source.roots(), *self._locations})
-
-    def note(self, id: int, version: TableVersion) -> None:
-        """A table was loaded under this id."""
-        with self._lock:
-            if version.metadata.format_version >= 3:
-                self._with_row_ids.add(id)
 
     def reach(self, directories: Iterable[str]) -> None:
         """Files lie in these directories."""

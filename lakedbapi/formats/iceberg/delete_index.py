@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lakedbapi.deletes.parquet import PATH_FIELD
+from lakedbapi.deletes.parquet import ICEBERG_PATH_FIELD
 from lakedbapi.errors import DataError
 from lakedbapi.formats.iceberg.files import LiveFiles
 from lakedbapi.formats.iceberg.manifests import EQUALITY_DELETES, POSITION_DELETES
@@ -69,12 +69,17 @@ class DeleteIndex:
     @cached_property
     def positions(self) -> tuple[Numbers, Numbers]:
         """(data file, position delete file that is about this one alone) of all pairs that apply."""
+        data, rows = self.about_one
+        applies = self.positions_apply(data, rows)
+        return data[applies], rows[applies]
+
+    @cached_property
+    def about_one(self) -> tuple[Numbers, Numbers]:
+        """(data file, position delete file that is about this one alone), whether it applies or not."""
         rows = self._position_rows[self._targets.is_valid().to_numpy(zero_copy_only=False)]
         place = pc.index_in(self._targets.drop_null(), self._data.column("raw_path").combine_chunks())
         rows = rows[place.is_valid().to_numpy(zero_copy_only=False)]
-        data = place.drop_null().to_numpy().astype(np.int64)
-        applies = self.positions_apply(data, rows)
-        return data[applies], rows[applies]
+        return place.drop_null().to_numpy().astype(np.int64), rows
 
     @cached_property
     def shared_positions(self) -> Numbers:
@@ -169,7 +174,7 @@ class DeleteIndex:
 
 def path_bounds(files: pa.Table) -> tuple[pa.Array, pa.Array]:
     """The least and the greatest data file that each position delete file names, or prefixes that bound them."""
-    key = pa.scalar(PATH_FIELD, pa.int32())
+    key = pa.scalar(ICEBERG_PATH_FIELD, pa.int32())
     lower, upper = (
         pc.map_lookup(files.column(name).combine_chunks(), key, "first") for name in ("lower_bounds", "upper_bounds")
     )

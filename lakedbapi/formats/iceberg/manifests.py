@@ -32,6 +32,7 @@ from pyiceberg.types import (
 )
 
 from lakedbapi.errors import DataError, Error
+from lakedbapi.formats.iceberg.client_fixes import read_doubles
 
 T = TypeVar("T")
 
@@ -41,6 +42,8 @@ DATA_FILE, POSITION_DELETES, EQUALITY_DELETES = 0, 1, 2
 """The contents of a file."""
 EXISTING, ADDED, DELETED = 0, 1, 2
 """The status of an entry."""
+
+read_doubles()
 
 _CACHE_BYTES = 512 << 20
 _READ_TOGETHER = 64
@@ -193,9 +196,9 @@ def _read_manifest(
 
 
 def _list(data: bytes, path: str) -> tuple[ManifestFile, ...]:
-    with AvroFile[Record](_Bytes(path, data)) as file:
+    with AvroFile[Record](MemoryFile(path, data)) as file:
         schema = Schema(*_and_nested(_LIST.fields, file.schema.fields))
-    with AvroFile[Record](_Bytes(path, data), schema) as rows:
+    with AvroFile[Record](MemoryFile(path, data), schema) as rows:
         return tuple(
             ManifestFile(
                 row[0],
@@ -212,9 +215,9 @@ def _list(data: bytes, path: str) -> tuple[ManifestFile, ...]:
 
 
 def _manifest(data: bytes, path: str) -> Manifest:
-    with AvroFile[Record](_Bytes(path, data)) as file:
+    with AvroFile[Record](MemoryFile(path, data)) as file:
         schema = _entry_schema(file.schema)
-    with AvroFile[Record](_Bytes(path, data), schema) as rows:
+    with AvroFile[Record](MemoryFile(path, data), schema) as rows:
         entries = list(rows)
     files = [entry[4] for entry in entries]
     numbers, partitions, keys = _numbered([file[3] for file in files])
@@ -277,7 +280,7 @@ def _decoded(kind: str, path: str, decode: Callable[[], T]) -> T:
         ) from error
 
 
-class _Bytes(InputFile):
+class MemoryFile(InputFile):
     """A file that was read already."""
 
     def __init__(self, location: str, data: bytes) -> None:

@@ -32,7 +32,8 @@ class IcebergFormat(Format):
     name = "iceberg"
 
     def open(self, location: str, options: Mapping[str, str], *, read_only: bool, create: bool) -> IcebergCatalog:
-        return IcebergCatalog(_source(location, options))
+        non_atomic = options.get("non_atomic", "false").casefold() == "true"
+        return IcebergCatalog(_source(location, options), non_atomic=non_atomic)
 
 
 def _source(location: str, options: Mapping[str, str]) -> Source:

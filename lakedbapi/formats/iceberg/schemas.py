@@ -38,6 +38,8 @@ _SCALARS: Mapping[type[iceberg.IcebergType], str] = {
     iceberg.UnknownType: "int32",  # All of its values are NULL, in no file.
 }
 _BINARY = (iceberg.FixedType, iceberg.BinaryType)
+VERSION = "format-version"
+"""The property that stands for the format version of a table (it is none of its metadata)."""
 TRANSFORM = re.compile(r"(bucket|truncate)\[(\d+)\]")
 
 
@@ -172,3 +174,16 @@ def _ids(field: Field) -> list[int]:
         else ()
     )
     return [field.id, *(id for child in children for id in _ids(child))]
+
+
+def walk(fields: Sequence[iceberg.NestedField]) -> Iterator[iceberg.NestedField]:
+    """The fields and those in them."""
+    for field in fields:
+        yield field
+        type = field.field_type
+        if isinstance(type, iceberg.StructType):
+            yield from walk(type.fields)
+        elif isinstance(type, iceberg.ListType):
+            yield from walk((type.element_field,))
+        elif isinstance(type, iceberg.MapType):
+            yield from walk((type.key_field, type.value_field))

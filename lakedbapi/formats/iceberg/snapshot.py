@@ -15,6 +15,7 @@ from lakedbapi.formats.base import Snapshot
 from lakedbapi.formats.iceberg.inspect import METADATA_TABLES
 from lakedbapi.formats.iceberg.sources import LoadedView, Namespace
 from lakedbapi.formats.iceberg.table import TableVersion
+from lakedbapi.formats.tree import MAIN
 from lakedbapi.model.catalog import AsOf, SchemaInfo, TableInfo, ViewInfo
 from lakedbapi.model.scan import ColumnBounds, FileGroup, PartitionColumn, RowGroup
 
@@ -43,7 +44,12 @@ class IcebergSnapshot(Snapshot):
 
     @cached_property
     def _schemas(self) -> Mapping[int, SchemaInfo]:
-        names = self._catalog.source.namespaces()
+        names = list(self._catalog.source.namespaces())
+        if self._catalog.capabilities.ddl and (MAIN,) not in names:
+            # It comes to be with its first table.
+            names.append((MAIN,))
+            self._names[self._catalog.number((MAIN,))] = {}
+            self._view_names[self._catalog.number((MAIN,))] = {}
         return {self._catalog.number(name): SchemaInfo(self._catalog.number(name), ".".join(name)) for name in names}
 
     def tables(self) -> Mapping[int, TableInfo]:
@@ -76,7 +82,6 @@ class IcebergSnapshot(Snapshot):
                 else:
                     id = self._catalog.number((*self._namespace(schema), real, str(version.metadata.table_uuid)))
                     self._versions[id] = version
-                    self._catalog.note(id, version)
                     self._infos[key] = version.info(id, schema.id, real)
             return self._infos[key]
 

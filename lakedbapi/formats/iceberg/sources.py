@@ -10,14 +10,23 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 from fsspec import AbstractFileSystem
 from pyiceberg.catalog import Catalog as Client
-from pyiceberg.exceptions import NoSuchNamespaceError, NoSuchTableError, NoSuchViewError
+from pyiceberg.catalog import MetastoreCatalog
+from pyiceberg.exceptions import (
+    NamespaceAlreadyExistsError,
+    NamespaceNotEmptyError,
+    NoSuchNamespaceError,
+    NoSuchTableError,
+    NoSuchViewError,
+)
 from pyiceberg.io.fsspec import FsspecFileIO
+from pyiceberg.table import StagedTable
 from pyiceberg.table.metadata import TableMetadata, TableMetadataUtil
 
-from lakedbapi.errors import DataError, NotSupportedError, OperationalError
+from lakedbapi.errors import ConflictError, DataError, NotSupportedError, OperationalError
 from lakedbapi.formats.iceberg.failures import reported
 from lakedbapi.formats.iceberg.paths import Paths, moved
 from lakedbapi.formats.tree import MAIN, Tree
@@ -82,6 +91,8 @@ class CatalogSource(Source):
         self.client = client
         self._storages: dict[str, Storage] = {}
         self._has_views = True
+        self._configs: dict[tuple[str, ...], dict[str, str]] = {}
+        """What a server said beside the metadata of each table, such as a token for it."""
 
     @cached_property
     def storage(self) -> Storage:  # type: ignore[override]
@@ -98,6 +109,74 @@ class CatalogSource(Source):
                 if loaded is not None:
                     return [loaded]
         return []
+
+    def storage_at(self, location: str) -> Storage:
+        """Of a new table."""
+        return self._storage_of(location or self.storage.root, self.client.properties)
+
+    def new_location(self, namespace: Namespace, table: str) -> str:
+        """Where a new table goes, without a slash at the end."""
+        with reported(f"catalog {self.name}: finding a place for table {'.'.join((*namespace, table))}"):
+            if isinstance(self.client, MetastoreCatalog) and self.client.namespace_exists(namespace):
+                return self.client._resolve_table_location(None, ".".join(namespace), table)
+        warehouse = self.client.properties.get("warehouse", "")
+        if "/" not in warehouse:
+            raise NotSupportedError(
+                f"catalog {self.name} does not say where new tables go: give it a warehouse, or the table a place: "
+                f"CREATE TABLE {table} (…) WITH ('location' = 's3://…')"
+            )
+        return "/".join((warehouse.rstrip("/"), *namespace, table))
+
+    def commit(
+        self, identifier: tuple[str, ...], requirements: tuple[Any, ...], updates: tuple[Any, ...], *, is_new: bool
+    ) -> None:
+        """Raises what the client does."""
+        config = {} if is_new else self._configs.get(identifier, {})
+        nothing: Any = None  # A commit needs no more of a table than its name.
+        self.client.commit_table(
+            StagedTable(identifier, nothing, "", nothing, self.client, config), requirements, updates
+        )
+
+    def ensure_namespace(self, namespace: Namespace) -> None:
+        with reported(f"catalog {self.name}: looking for namespace {'.'.join(namespace)}"):
+            if not self.client.namespace_exists(namespace):
+                self.client.create_namespace_if_not_exists(namespace)
+
+    def create_namespace(self, namespace: Namespace, comment: str | None) -> None:
+        with reported(f"catalog {self.name}: creating namespace {'.'.join(namespace)}"):
+            try:
+                self.client.create_namespace(namespace, {} if comment is None else {"comment": comment})
+            except NamespaceAlreadyExistsError as error:
+                raise ConflictError(
+                    f"schema {'.'.join(namespace)} was created by another transaction; roll back and retry"
+                ) from error
+
+    def drop_namespace(self, namespace: Namespace) -> None:
+        with reported(f"catalog {self.name}: dropping namespace {'.'.join(namespace)}"):
+            try:
+                self.client.drop_namespace(namespace)
+            except NoSuchNamespaceError:
+                return
+            except NamespaceNotEmptyError as error:
+                raise ConflictError(
+                    f"schema {'.'.join(namespace)} is not empty: another transaction made a table in it; roll back and "
+                    "retry"
+                ) from error
+
+    def drop_table(self, identifier: tuple[str, ...]) -> None:
+        """The catalog forgets it; its files stay."""
+        name = ".".join(identifier)
+        with reported(f"catalog {self.name}: dropping table {name}"):
+            try:
+                self.client.drop_table(identifier)
+            except NoSuchTableError as error:
+                raise ConflictError(
+                    f"table {name} was dropped by another transaction since this one began; roll back and retry"
+                ) from error
+
+    def rename_table(self, old: tuple[str, ...], new: tuple[str, ...]) -> None:
+        with reported(f"catalog {self.name}: renaming table {'.'.join(old)}"):
+            self.client.rename_table(old, new)
 
     def _storage_of(self, location: str, properties: Mapping[str, str]) -> Storage:
         root = Paths().full(location)
@@ -139,6 +218,8 @@ class CatalogSource(Source):
                 loaded = self.client.load_table((*namespace, table))
             except NoSuchTableError:
                 return None
+        identifier = (*namespace, table)
+        self._configs[identifier] = dict(loaded.config)
         storage = self._storage_of(loaded.metadata.location, loaded.io.properties)
         return LoadedTable(loaded.metadata, loaded.metadata_location, Paths(), storage)
 

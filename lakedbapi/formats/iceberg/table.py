@@ -27,8 +27,16 @@ from lakedbapi.formats.iceberg.metrics import (
 )
 from lakedbapi.formats.iceberg.paths import Paths
 from lakedbapi.formats.iceberg.positions import deleted_positions
-from lakedbapi.formats.iceberg.schemas import model_field, model_partitioning, model_schema, model_sorting, names_by_id
+from lakedbapi.formats.iceberg.schemas import (
+    VERSION,
+    model_field,
+    model_partitioning,
+    model_schema,
+    model_sorting,
+    names_by_id,
+)
 from lakedbapi.formats.iceberg.travel import Point
+from lakedbapi.formats.keys import PROPERTY, parse_keys
 from lakedbapi.model.catalog import Constraint, TableInfo
 from lakedbapi.model.delete_vector import DeleteVector
 from lakedbapi.model.scan import (
@@ -65,10 +73,17 @@ class TableVersion:
             uuid=str(metadata.table_uuid),
             partitioning=model_partitioning(metadata.spec()),
             sorting=() if sort_order is None else model_sorting(sort_order, metadata.schema()),
-            constraints=self._identifier(),
-            properties=dict(metadata.properties),
+            constraints=self._constraints(),
+            properties={**self._properties(), VERSION: str(metadata.format_version)},
             comment=metadata.properties.get("comment"),
         )
+
+    def _properties(self) -> Mapping[str, str]:
+        return {name: value for name, value in self.metadata.properties.items() if name not in (PROPERTY, "comment")}
+
+    def _constraints(self) -> tuple[Constraint, ...]:
+        stated = parse_keys(self.metadata.properties.get(PROPERTY))
+        return stated if any(key.kind == "primary key" for key in stated) else (*stated, *self._identifier())
 
     def _identifier(self) -> tuple[Constraint, ...]:
         """The identifier fields, which say what a row is known by: information, as a primary key is."""

@@ -31,7 +31,8 @@ from pyiceberg.types import NestedField
 
 import lakedbapi
 from lakedbapi.deletes import roaring
-from lakedbapi.deletes.parquet import PATH_FIELD, POSITION_FIELD
+from lakedbapi.deletes.parquet import ICEBERG_PATH_FIELD as PATH_FIELD
+from lakedbapi.deletes.parquet import ICEBERG_POSITION_FIELD as POSITION_FIELD
 from lakedbapi.model.delete_vector import DeleteVector
 
 DATA, POSITIONS, EQUALITY = 0, 1, 2

@@ -1,4 +1,4 @@
-"""Primary, unique and foreign keys, which Delta has no place for: kept as information in a property of the table."""
+"""Primary, unique and foreign keys as information in a property of a table, of formats that have no place for them."""
 
 from __future__ import annotations
 

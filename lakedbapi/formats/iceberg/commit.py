@@ -1,0 +1,135 @@
+"""Commits: a transaction's changes of a table become its next snapshot."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from pyiceberg.exceptions import (
+    CommitFailedException,
+    CommitStateUnknownException,
+    NoSuchTableError,
+    TableAlreadyExistsError,
+)
+
+from lakedbapi.errors import CommitUnknownError, ConflictError, Error, NotSupportedError
+from lakedbapi.formats.iceberg.attempt import Attempt
+from lakedbapi.formats.iceberg.conflicts import check, conflict
+from lakedbapi.formats.iceberg.failures import reported
+from lakedbapi.formats.iceberg.plan import Plan
+from lakedbapi.formats.iceberg.sources import CatalogSource
+from lakedbapi.formats.iceberg.table import TableVersion
+from lakedbapi.storage.filesystem import Storage
+
+if TYPE_CHECKING:
+    from lakedbapi.formats.iceberg.catalog import IcebergCatalog
+
+ATTEMPTS = 100
+"""How often a commit is tried on the then newest snapshot."""
+_WAIT, _WAIT_MAX = 0.01, 0.5
+"""Seconds between attempts; they grow."""
+
+
+class TableCommit:
+    """The commit of one plan. `location` and `storage` are those of a new table."""
+
+    def __init__(
+        self, catalog: IcebergCatalog, source: CatalogSource, plan: Plan, location: str, storage: Storage
+    ) -> None:
+        self._catalog = catalog
+        self._source = source
+        self._plan = plan
+        self._location = location
+        self._storage = storage if plan.base is None else plan.base.storage
+        self._identifier = (*plan.namespace, plan.table.name if plan.old is None else plan.old.name)
+        self.attempts = 0
+
+    def commit(self) -> int | None:
+        """The new snapshot; None when there is none, -1 for a table that has no snapshot.
+
+        ConflictError, with nothing changed, when what others committed does not go together with it.
+        """
+        random = np.random.default_rng()
+        for attempt in range(ATTEMPTS):
+            self.attempts = attempt + 1
+            head = None if self._plan.base is None else self._head()
+            done, snapshot = self._try(head)
+            if done:
+                return snapshot
+            if self._plan.base is None:
+                raise self._created_meanwhile()
+            time.sleep(min(_WAIT * (attempt + 1), _WAIT_MAX) * random.random())
+        raise ConflictError(
+            f"table {self._plan.name}: other transactions were faster {ATTEMPTS} times; roll back and retry"
+        )
+
+    def _head(self) -> TableVersion:
+        """The newest snapshot, after a check of what others committed since the plan's."""
+        head = self._catalog.load(self._plan.namespace, self._identifier[-1], None)
+        if head is None:
+            raise conflict(self._plan, "dropped the table")
+        check(self._plan, head)
+        if head.metadata.format_version < 2 and self._plan.new is self._plan.old:
+            raise NotSupportedError(
+                f"table {self._plan.name} has format version 1, in which rows cannot be changed here: ALTER TABLE "
+                f"{self._plan.table.name} SET ('format-version' = '2') first"
+            )
+        return head
+
+    def _try(self, head: TableVersion | None) -> tuple[bool, int | None]:
+        """Whether the commit on `head` is there, and its snapshot."""
+        attempt = Attempt(self._plan, head, self._storage, self._location)
+        try:
+            changes = attempt.changes()
+            if changes is None:
+                return True, None
+            done = self._put(attempt, head, *changes)
+        except CommitUnknownError:
+            raise
+        except BaseException:
+            self._storage.delete(attempt.written)
+            raise
+        if not done:
+            self._storage.delete(attempt.written)
+            return False, None
+        return True, attempt.snapshot_id if attempt.has_snapshot else -1
+
+    def _put(
+        self, attempt: Attempt, head: TableVersion | None, requirements: tuple[Any, ...], updates: tuple[Any, ...]
+    ) -> bool:
+        try:
+            self._source.commit(self._identifier, requirements, updates, is_new=head is None)
+        except (CommitFailedException, TableAlreadyExistsError):
+            return False
+        except NoSuchTableError as error:
+            raise conflict(self._plan, "dropped the table") from error
+        except Exception as error:
+            if self._is_there(attempt, error):
+                return True
+            with reported(f"table {self._plan.name}: the commit"):
+                raise
+        return True
+
+    def _is_there(self, attempt: Attempt, error: Exception) -> bool:
+        """Whether a commit is there whose answer was lost. CommitUnknownError when nobody can tell."""
+        unknown = CommitUnknownError(
+            f"table {self._plan.name}: the catalog did not answer, so that nobody can tell whether snapshot "
+            f"{attempt.snapshot_id} was committed: {error}. Look for it in history('{self._plan.table.name}'); its "
+            "files are kept"
+        )
+        try:
+            loaded = self._source.load(self._plan.namespace, self._identifier[-1])
+        except Error:
+            raise unknown from error
+        snapshots = () if loaded is None else loaded.metadata.snapshots
+        if attempt.has_snapshot and any(s.snapshot_id == attempt.snapshot_id for s in snapshots):
+            return True
+        if isinstance(error, CommitStateUnknownException):
+            raise unknown from error  # It may still be on its way.
+        return False
+
+    def _created_meanwhile(self) -> ConflictError:
+        return ConflictError(
+            f"table {self._plan.name} was created by another transaction since this one began; roll back and retry"
+        )

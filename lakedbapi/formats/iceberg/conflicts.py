@@ -1,0 +1,118 @@
+"""Whether a transaction still holds after what others committed since its snapshot.
+
+The two snapshots are compared, however many lie between them: what came and went in between left no trace. The rules
+are those of the Java library's validations.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyiceberg.table.metadata import TableMetadata
+from pyiceberg.table.snapshots import Operation
+
+from lakedbapi.errors import ConflictError
+from lakedbapi.formats.iceberg.manifests import EQUALITY_DELETES
+from lakedbapi.formats.iceberg.plan import Plan
+from lakedbapi.formats.iceberg.table import TableVersion
+
+Numbers = npt.NDArray[np.int64]
+
+
+def check(plan: Plan, head: TableVersion) -> None:
+    """ConflictError when `head`, the newest snapshot, leaves no place for `plan` behind it."""
+    base = plan.base
+    assert base is not None
+    if base.metadata.table_uuid != head.metadata.table_uuid:
+        raise conflict(plan, "dropped the table and made another one")
+    _check_definition(plan, base.metadata, head.metadata)
+    if base.snapshot_id == head.snapshot_id:
+        return
+    if plan.is_replaced:
+        raise conflict(plan, "changed the table, which this one replaces")
+    added, deletes = _added_data(base, head), _new_deletes(base, head)
+    if plan.reads_table and (added.num_rows or deletes.num_rows or _removed(base, head)):
+        raise conflict(plan, "changed rows of the table, which this one read")
+    if added.num_rows and plan.is_altered:
+        raise conflict(plan, "added rows that the altered table was not checked on")
+    if added.num_rows and plan.read and plan.is_serializable:
+        raise conflict(plan, "added rows that this one may have to change as well")
+    if not plan.only_deletes or plan.rows.removed:
+        _check_equality_deletes(plan, base, head, deletes)
+
+
+def _check_definition(plan: Plan, before: TableMetadata, after: TableMetadata) -> None:
+    same = all(
+        getattr(before, name) == getattr(after, name)
+        for name in ("current_schema_id", "default_spec_id", "default_sort_order_id", "properties", "format_version")
+    )
+    if same:
+        return
+    if plan.is_altered:
+        raise conflict(plan, "altered the table, too")
+    if before.current_schema_id != after.current_schema_id:
+        raise conflict(plan, "changed the table's columns")
+
+
+def _added_data(base: TableVersion, head: TableVersion) -> pa.Table:
+    """The data files that are new since `base` and have rows that were not there before."""
+    data = head.live.data
+    new = data.filter(pc.invert(pc.is_in(data.column("raw_path"), base.live.data.column("raw_path"))))
+    compacted = [
+        snapshot.snapshot_id
+        for snapshot in head.metadata.snapshots
+        if snapshot.summary is not None and snapshot.summary.operation == Operation.REPLACE
+    ]
+    return new.filter(pc.invert(pc.is_in(new.column("snapshot_id"), pa.array(compacted, pa.int64()))))
+
+
+def _removed(base: TableVersion, head: TableVersion) -> bool:
+    before, after = base.live.data.column("raw_path"), head.live.data.column("raw_path")
+    return not bool(pc.all(pc.is_in(before, after)).as_py() in (True, None))
+
+
+def _new_deletes(base: TableVersion, head: TableVersion) -> pa.Table:
+    """Places in files tell deletion vectors apart."""
+    known = {*_places(base.live.deletes)}
+    new = [place not in known for place in _places(head.live.deletes)]
+    return head.live.deletes.filter(pa.array(new, pa.bool_()))
+
+
+def _places(deletes: pa.Table) -> list[tuple[str, int | None]]:
+    paths, offsets = deletes.column("raw_path").to_pylist(), deletes.column("content_offset").to_pylist()
+    return list(zip(paths, offsets, strict=True))
+
+
+def _check_equality_deletes(plan: Plan, base: TableVersion, head: TableVersion, deletes: pa.Table) -> None:
+    """Rows that were copied may have been deleted by value, which no position tells."""
+    if not pc.any(pc.equal(deletes.column("content"), EQUALITY_DELETES)).as_py():
+        return
+    ids = sorted({*plan.rows.removed, *plan.rows.deleted})
+    paths = base.live.data.column("raw_path").take(pa.array(ids, pa.int64()))
+    numbers = np.flatnonzero(pc.is_in(head.live.data.column("raw_path"), paths).to_numpy(zero_copy_only=False))
+    new = pc.unique(deletes.column("path"))
+    for found in head.equality_deletes(numbers.astype(np.int64)):
+        recent = found.files.filter(pc.is_in(found.files.column("path"), new))
+        if recent.num_rows and type(found)(found.keys, recent, found.scopes, found.sequence_numbers).reached().any():
+            raise conflict(plan, "deleted rows by their values in files that this one changes as well")
+
+
+def located(plan: Plan, head: TableVersion, rows: Numbers) -> Numbers:
+    """Where the data files with these ids at the plan's snapshot are in `head`; ConflictError when one is gone."""
+    base = plan.base
+    assert base is not None
+    if head.snapshot_id == base.snapshot_id or not len(rows):
+        return rows
+    paths = base.live.data.column("raw_path").combine_chunks().take(pa.array(rows))
+    found = pc.index_in(paths, head.live.data.column("raw_path").combine_chunks())
+    if found.null_count:
+        path = paths.filter(found.is_null())[0].as_py()
+        raise conflict(plan, f"rewrote or removed {path}, of which this one changes rows as well")
+    positions: Numbers = found.to_numpy().astype(np.int64)
+    return positions
+
+
+def conflict(plan: Plan, what: str) -> ConflictError:
+    return ConflictError(f"table {plan.name}: another transaction {what}, since this one began; roll back and retry")

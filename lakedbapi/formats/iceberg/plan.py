@@ -1,0 +1,75 @@
+"""`Plan`: what a transaction does to one table, as it was at the transaction's snapshot."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from lakedbapi.formats.iceberg.sources import Namespace
+from lakedbapi.formats.iceberg.table import TableVersion
+from lakedbapi.model.catalog import TableInfo
+from lakedbapi.model.changes import Operation, RowChanges
+
+SERIALIZABLE, SNAPSHOT = "serializable", "snapshot"
+_KINDS = {"delete": "delete", "truncate": "delete", "update": "update", "merge": "merge", "restore": "merge"}
+"""The words that properties have for statements."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """`old` and `base` are the table at the snapshot, None for a new one; `new` is the table afterwards, None for a
+    dropped one."""
+
+    namespace: Namespace
+    old: TableInfo | None
+    new: TableInfo | None
+    base: TableVersion | None
+    rows: RowChanges = field(default_factory=RowChanges)
+    operations: tuple[Operation, ...] = ()
+    read: bool = False
+    """Whether a DELETE, UPDATE or MERGE chose rows of it."""
+    message: str | None = None
+
+    @property
+    def table(self) -> TableInfo:
+        found = self.new or self.old
+        assert found is not None
+        return found
+
+    @property
+    def name(self) -> str:
+        return ".".join((*self.namespace, self.table.name))
+
+    @property
+    def is_replaced(self) -> bool:
+        """Whether CREATE OR REPLACE puts a new table in the place of `old`."""
+        return self.old is not None and self.new is not None and self.new.id != self.old.id
+
+    @property
+    def is_altered(self) -> bool:
+        return self.new is not self.old
+
+    @property
+    def reads_table(self) -> bool:
+        """Whether some statement read the table in a way that no file tells of."""
+        return any(operation.reads_table for operation in self.operations)
+
+    @property
+    def only_deletes(self) -> bool:
+        """Whether rows that went have no successors, in this table or as rows that were copied."""
+        return all(operation.kind in ("delete", "truncate", "insert") for operation in self.operations)
+
+    @property
+    def is_serializable(self) -> bool:
+        """`write.{delete,update,merge}.isolation-level` of what was done."""
+        return any(
+            isolation_level(self.table.properties, operation.kind) == SERIALIZABLE
+            for operation in self.operations
+            if operation.kind in _KINDS
+        )
+
+
+def isolation_level(properties: Mapping[str, str], kind: str) -> str:
+    """Of a statement of this kind (as in `Operation`)."""
+    found = properties.get(f"write.{_KINDS[kind]}.isolation-level", SERIALIZABLE)
+    return SNAPSHOT if found.casefold() == SNAPSHOT else SERIALIZABLE

@@ -1,0 +1,227 @@
+"""Transactions that overlap: what goes together, what fails, and that no change is lost."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyiceberg.exceptions import CommitStateUnknownException
+
+import lakedbapi
+from lakedbapi.errors import CommitUnknownError, ConflictError, NotSupportedError
+from lakedbapi.formats.iceberg.sources import CatalogSource
+from tests.formats.iceberg.writing import Lake, values
+
+
+@pytest.fixture(params=[2, 3])
+def place(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Lake]:
+    place = Lake(tmp_path, request.param)
+    yield place
+    place.close()
+
+
+SNAPSHOT = {f"write.{kind}.isolation-level": "snapshot" for kind in ("delete", "update", "merge")}
+
+
+def two(place: Lake, **properties: str) -> tuple[lakedbapi.Connection, lakedbapi.Connection]:
+    """Two open transactions on a table of ten rows in one file."""
+    setup = place.connect()
+    place.create(setup)
+    for name, value in properties.items():
+        setup.execute(f"ALTER TABLE t SET ('{name}' = '{value}')")
+    setup.execute("INSERT INTO t SELECT i, 's' || i FROM range(10) r(i)")
+    both = place.connect(autocommit=False), place.connect(autocommit=False)
+    for one in both:
+        one.execute("SELECT count(*) FROM t").fetchall()
+    return both
+
+
+def left(place: Lake) -> list[int]:
+    found = values(place.connect(), "SELECT a FROM t")
+    assert found == sorted(place.table().scan().to_arrow().column("a").to_pylist())
+    return found
+
+
+def test_two_deletes_of_other_rows_of_one_file(place: Lake) -> None:
+    first, second = two(place)
+    first.execute("DELETE FROM t WHERE a = 1")
+    second.execute("DELETE FROM t WHERE a = 2")
+    first.commit()
+    second.commit()
+    assert left(place) == [0, 3, 4, 5, 6, 7, 8, 9]
+    assert len(place.files(1)) == 1
+
+
+def test_two_updates_of_other_rows_of_one_file(place: Lake) -> None:
+    first, second = two(place)
+    first.execute("UPDATE t SET s = 'x' WHERE a = 1")
+    second.execute("UPDATE t SET s = 'y' WHERE a = 2")
+    first.commit()
+    with pytest.raises(ConflictError, match="added rows"):
+        second.commit()
+
+
+def test_the_same_row_deleted_twice(place: Lake) -> None:
+    first, second = two(place)
+    first.execute("DELETE FROM t WHERE a = 1")
+    second.execute("DELETE FROM t WHERE a IN (1, 2)")
+    first.commit()
+    with pytest.raises(ConflictError):
+        second.commit()
+    assert left(place) == [0, 2, 3, 4, 5, 6, 7, 8, 9]
+
+
+def test_a_delete_of_the_rows_that_others_left(place: Lake) -> None:
+    """Together they empty the file: it goes, and no delete file stays."""
+    first, second = two(place)
+    first.execute("DELETE FROM t WHERE a < 5")
+    second.execute("DELETE FROM t WHERE a > 4")
+    first.commit()
+    second.commit()
+    assert left(place) == []
+    assert place.entries() == []
+
+
+def test_an_append_beside_a_delete(place: Lake) -> None:
+    """The new row might have had to go as well."""
+    first, second = two(place)
+    first.execute("INSERT INTO t VALUES (100, 'x')")
+    second.execute("DELETE FROM t WHERE a > 8")
+    first.commit()
+    with pytest.raises(ConflictError, match="added rows"):
+        second.commit()
+    second.rollback()
+    second.execute("DELETE FROM t WHERE a > 8")
+    second.commit()
+    assert left(place) == list(range(9))
+
+
+def test_an_append_beside_a_delete_under_snapshot_isolation(place: Lake) -> None:
+    first, second = two(place, **SNAPSHOT)
+    first.execute("INSERT INTO t VALUES (100, 'x')")
+    second.execute("DELETE FROM t WHERE a > 8")
+    first.commit()
+    second.commit()
+    assert set(left(place)) == {*range(9), 100}
+
+
+def test_appends_never_conflict(place: Lake) -> None:
+    first, second = two(place)
+    first.execute("DELETE FROM t WHERE a = 1")
+    second.execute("INSERT INTO t VALUES (100, 'x')")
+    first.commit()
+    second.commit()
+    assert set(left(place)) == {0, *range(2, 10), 100}
+
+
+@pytest.mark.parametrize("mine", ["DELETE FROM t WHERE a = 1", "UPDATE t SET s = 'x' WHERE a = 1"])
+def test_a_file_that_others_rewrote(place: Lake, mine: str) -> None:
+    """Else the rows that went would be back."""
+    first, second = two(place, **{**SNAPSHOT, "write.update.mode": "copy-on-write"})
+    second.execute("DELETE FROM t WHERE a = 1")
+    first.execute("UPDATE t SET s = 'new' WHERE a = 2")
+    first.commit()
+    with pytest.raises(ConflictError, match="rewrote or removed"):
+        second.commit()
+    assert left(place) == list(range(10))
+
+
+def test_rewriting_a_file_in_which_others_deleted(place: Lake) -> None:
+    first, second = two(place, **{**SNAPSHOT, "write.update.mode": "copy-on-write"})
+    first.execute("DELETE FROM t WHERE a = 1")
+    second.execute("UPDATE t SET s = 'new' WHERE a = 2")
+    first.commit()
+    with pytest.raises(ConflictError, match="deleted or updated rows"):
+        second.commit()
+    assert left(place) == [0, *range(2, 10)]
+
+
+def test_a_table_that_was_dropped(place: Lake) -> None:
+    first, second = two(place)
+    first.execute("DROP TABLE t")
+    second.execute("DELETE FROM t WHERE a = 1")
+    first.commit()
+    with pytest.raises(ConflictError, match="dropped"):
+        second.commit()
+
+
+def test_columns_that_others_changed(place: Lake) -> None:
+    first, second = two(place)
+    first.execute("ALTER TABLE t ADD COLUMN z INTEGER")
+    second.execute("INSERT INTO t VALUES (100, 'x')")
+    first.commit()
+    with pytest.raises(ConflictError, match="columns"):
+        second.commit()
+
+
+def test_two_tables_in_one_transaction(place: Lake) -> None:
+    lake = place.connect()
+    for name in ("t", "u"):
+        place.create(lake, name)
+    lake.begin()
+    lake.execute("INSERT INTO t VALUES (1, 'x')")
+    with pytest.raises(NotSupportedError, match="non_atomic"):
+        lake.execute("INSERT INTO u VALUES (1, 'x')")
+    lake.rollback()
+
+
+def test_two_tables_one_after_the_other(place: Lake) -> None:
+    lake = place.connect(non_atomic="true", autocommit=False)
+    for name in ("t", "u"):
+        place.create(lake, name)
+        lake.execute(f"INSERT INTO {name} VALUES (1, 'x')")
+    lake.commit()
+    assert [values(lake, f"SELECT a FROM {name}") for name in ("t", "u")] == [[1], [1]]
+
+
+Commit = Callable[..., None]
+
+
+@pytest.fixture
+def lost_answer(monkeypatch: pytest.MonkeyPatch) -> Callable[[bool], None]:
+    """The next commits reach the catalog, or do not, and nobody says so."""
+    real: Commit = CatalogSource.commit
+
+    def lose(arrives: bool) -> None:
+        def commit(source: CatalogSource, *args: Any, **options: Any) -> None:
+            if arrives:
+                real(source, *args, **options)
+            raise CommitStateUnknownException("gateway timeout")
+
+        monkeypatch.setattr(CatalogSource, "commit", commit)
+
+    return lose
+
+
+def test_an_answer_that_was_lost_after_the_commit(place: Lake, lost_answer: Callable[[bool], None]) -> None:
+    first, _ = two(place)
+    first.execute("DELETE FROM t WHERE a = 1")
+    lost_answer(True)
+    first.commit()
+    assert left(place) == [0, *range(2, 10)]
+
+
+def test_a_commit_of_which_nobody_knows(place: Lake, lost_answer: Callable[[bool], None]) -> None:
+    """It may still arrive: its files stay."""
+    first, _ = two(place)
+    first.execute("INSERT INTO t VALUES (100, 'x')")
+    before = set(place.root.rglob("*"))
+    lost_answer(False)
+    with pytest.raises(CommitUnknownError, match="did not answer"):
+        first.commit()
+    kept = {path.suffix for path in set(place.root.rglob("*")) - before}
+    assert {".parquet", ".avro"} <= kept
+    assert left(place) == list(range(10))
+
+
+def test_a_conflict_leaves_no_files(place: Lake) -> None:
+    first, second = two(place)
+    first.execute("INSERT INTO t VALUES (100, 'x')")
+    first.commit()
+    before = set(place.root.rglob("*.*"))
+    second.execute("UPDATE t SET s = 'x' WHERE a = 1")
+    with pytest.raises(ConflictError):
+        second.commit()
+    assert {path for path in set(place.root.rglob("*.*")) - before if "journal" not in path.name} == set()
