@@ -17,7 +17,7 @@ from lakedbapi.engine.base import Query, WriteOptions
 from lakedbapi.engine.duckdb import DuckDBEngine
 from lakedbapi.model.catalog import PartitionField, PartitionSpec
 from lakedbapi.model.layout import FileLayout
-from lakedbapi.model.types import Field, List, Map, Scalar, Schema, Struct
+from lakedbapi.model.types import Decimal, Field, List, Map, Scalar, Schema, Struct, Type
 
 from .conftest import SCHEMA, write
 
@@ -192,8 +192,34 @@ def test_flat_layout(engine: DuckDBEngine, directory: str) -> None:
 
 
 def test_unknown_transforms_are_refused(engine: DuckDBEngine, directory: str) -> None:
-    with pytest.raises(errors.NotSupportedError, match="truncate"):
-        write(engine, directory, "select 1, 'a'", partitioning=spec((2, "truncate(3)")))
+    with pytest.raises(errors.NotSupportedError, match="zorder"):
+        write(engine, directory, "select 1, 'a'", partitioning=spec((2, "zorder(3)")))
+
+
+@pytest.mark.parametrize(
+    ("type", "values", "width", "truncated"),
+    [
+        (INT, "-1, 5, 15", 10, ["-10", "0", "10"]),
+        (TEXT, "'wörld', 'wo', NULL", 3, ["wo", "wör", None]),
+        (Decimal(9, 2), "-1.37, 1.37", 50, ["-1.50", "1.00"]),
+        (Decimal(38, 2), "99999999999999999999999999999999999.99", 50, ["99999999999999999999999999999999999.50"]),
+    ],
+)
+def test_truncated_keys(
+    engine: DuckDBEngine, directory: str, type: Type, values: str, width: int, truncated: list[str | None]
+) -> None:
+    schema = Schema((Field("x", type, 1),))
+    files = write(engine, directory, f"SELECT unnest([{values}])", schema, partitioning=spec((1, f"truncate({width})")))
+    assert sorted((file.partition_values[0] for file in files), key=str) == sorted(truncated, key=str)
+
+
+def test_types_that_arrow_lacks_beside_buckets(engine: DuckDBEngine, directory: str) -> None:
+    """Bucket numbers are computed in Arrow."""
+    schema = Schema((Field("id", INT, 1), Field("u", Scalar("uuid"), 2)))
+    sql = "SELECT 1, UUID 'f79c3e09-677c-4bbd-a479-3f349cb785e7'"
+    (file,) = write(engine, directory, sql, schema, partitioning=spec((1, "bucket(8)")))
+    stored = pq.ParquetFile(file.path).schema.column(1)
+    assert (stored.physical_type, stored.logical_type.type) == ("FIXED_LEN_BYTE_ARRAY", "UUID")
 
 
 PLAIN = FileLayout(
