@@ -2,7 +2,8 @@
 
 Runs in the peers' environment and imports nothing of this project. A request is one line of JSON, `{"read": path}`,
 answered by `{reader: [row, …] | {"error": text}}` with the values as text, or `{"run": Python text}`, answered by
-`{"result": …}` or `{"error": text}`. In the text `deltalake`, `pa` and `Table` (a `DeltaTable` by path) are there.
+`{"result": …}` or `{"error": text}`. In the text `deltalake`, `pa`, `Table` (a `DeltaTable` by path) and
+`duckdb_with_delta` (a connection) are there.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import decimal
 import importlib.util
 import json
 import sys
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +33,7 @@ def by_polars(path: str) -> pa.Table:
     return pl.scan_delta(path).collect().to_arrow()
 
 
-def by_duckdb(path: str) -> pa.Table:
+def duckdb_with_delta() -> duckdb.DuckDBPyConnection:
     spec = importlib.util.find_spec("duckdb_extension_delta")
     assert spec is not None
     assert spec.origin is not None
@@ -44,10 +46,16 @@ def by_duckdb(path: str) -> pa.Table:
             connection.execute(f"LOAD '{file}'")
     assert extension
     connection.execute("SET TimeZone = 'UTC'")
+    return connection
+
+
+def by_duckdb(path: str) -> pa.Table:
+    connection = duckdb_with_delta()
     found = connection.execute(f"SELECT * FROM delta_scan('{path}')")
     return found.to_arrow_table() if hasattr(found, "to_arrow_table") else found.fetch_arrow_table()
 
 
+_CONNECTED = cache(duckdb_with_delta)
 READERS = {"deltalake": by_deltalake, "polars": by_polars, "duckdb": by_duckdb}
 
 
@@ -61,6 +69,7 @@ def answer(request: dict[str, Any]) -> dict[str, Any]:
                 found[name] = {"error": f"{type(error).__name__}: {error}"}
         return found
     names = {"deltalake": deltalake, "pa": pa, "dt": dt, "decimal": decimal, "Table": deltalake.DeltaTable}
+    names["duckdb_with_delta"] = _CONNECTED
     try:
         exec(request["run"], names)
         return {"result": names.get("result")}

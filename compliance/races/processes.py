@@ -46,10 +46,11 @@ class Acknowledged:
 class Running:
     """A process with a job. Its notes lie beside the lake's data."""
 
-    def __init__(self, job: str, place: Place, number: int, count: int) -> None:
+    def __init__(self, job: str, place: Place, number: int, count: int, **options: object) -> None:
+        """`options` go to `connect`."""
         notes = Path(place.data_path).parent / f"worker-{uuid.uuid4().hex}"
         self._acknowledged, self._failure = notes.with_suffix(".lines"), notes.with_suffix(".failure")
-        arguments = (job, place.url, number, count, self._acknowledged, self._failure)
+        arguments = (job, place.url, number, count, self._acknowledged, self._failure, options)
         self.process = _forking.Process(target=work, args=arguments, daemon=True)
         self.process.start()
 
@@ -66,9 +67,9 @@ class Running:
         self.process.join()
 
 
-def run(job: str, place: Place, processes: int, count: int) -> Acknowledged:
+def run(job: str, place: Place, processes: int, count: int, **options: object) -> Acknowledged:
     """Run a job in several processes at the same time; every one of them must end without an error."""
-    running = [Running(job, place, number, count) for number in range(processes)]
+    running = [Running(job, place, number, count, **options) for number in range(processes)]
     acknowledged = Acknowledged()
     for worker in running:
         worker.process.join()

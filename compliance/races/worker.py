@@ -9,9 +9,9 @@ from __future__ import annotations
 import random
 import sys
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TextIO
+from typing import Any, TextIO
 
 import duckdb  # noqa: F401 - these are here to be loaded before the fork
 import pandas  # noqa: F401
@@ -79,6 +79,13 @@ class Worker:
             self.cursor.execute("COMMIT")
             self._acknowledge("commit", 30)
 
+    def maintain(self) -> None:
+        """All that there is to maintain the one table `t`, over and over."""
+        for _ in range(self.count):
+            for sql in ("REORG TABLE t APPLY (PURGE)", "OPTIMIZE t", "VACUUM t", "CHECKPOINT t"):
+                self.cursor.execute(sql)
+            self._acknowledge("maintain", 0)
+
     def _first_id(self, n: int) -> int:
         """The first of 100 ids that only this process has."""
         return 100_000 * (self.number + 1) + 100 * n
@@ -93,13 +100,16 @@ JOBS: dict[str, Callable[[Worker], None]] = {
     "insert_apart": Worker.insert_apart,
     "transfer": Worker.transfer,
     "swap": Worker.swap,
+    "maintain": Worker.maintain,
 }
 
 
-def work(job: str, url: str, number: int, count: int, acknowledged: Path, failure: Path) -> None:
+def work(
+    job: str, url: str, number: int, count: int, acknowledged: Path, failure: Path, options: Mapping[str, Any]
+) -> None:
     """Run a job; an error ends in the file `failure` and in the exit code 1."""
     try:
-        with lakedbapi.connect(url, autocommit=True) as connection, acknowledged.open("w") as lines:
+        with lakedbapi.connect(url, autocommit=True, **options) as connection, acknowledged.open("w") as lines:
             JOBS[job](Worker(connection.cursor(), lines, number, count))
     except BaseException:
         failure.write_text(traceback.format_exc())

@@ -62,7 +62,7 @@ def check_new_files(catalog: DeltaCatalog, plan: Plan, head: TableState, since: 
             version for version, actions in since.items() if actions.infos.get(version, {}).get("isBlindAppend") is True
         ]
         new &= ~np.isin(head.files["version"].fill_null(-1).to_numpy(), blind)
-    choosing = [operation for operation in plan.operations if operation.kind != "insert"]
+    choosing = [operation for operation in plan.operations if operation.kind != "insert" and not operation.moves_rows]
     for operation in choosing if new.any() else ():
         found = operation.may_match
         if found is None or (new & found(catalog.snapshot_of(head, plan.table))).any():
