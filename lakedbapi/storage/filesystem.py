@@ -63,7 +63,7 @@ class Storage:
             path = fsspec.filesystem("file")._strip_protocol(url)
             return cls(_directory(path), LocalFileSystem())
         try:
-            filesystem = fsspec.filesystem(protocol, **dict(storage_options or {}))
+            filesystem = fsspec.filesystem(protocol, **{**_uncached(protocol), **(storage_options or {})})
         except (ImportError, ValueError) as error:
             raise errors.OperationalError(f"storage {protocol}://: {error}") from error
         return cls(_directory(url), filesystem)
@@ -260,6 +260,11 @@ def _local_entries(directory: str) -> Sequence[Entry]:
             path = posixpath.join(directory, entry.name)
             entries.append(Entry(path, entry.name, entry.is_dir(), status.st_size, mtime))
     return entries
+
+
+def _uncached(protocol: str) -> Mapping[str, Any]:
+    """Options of stores that others write as well: an old listing would hide new files, also from a look by name."""
+    return {"use_listings_cache": False} if protocol in exclusive.CONDITIONAL else {}
 
 
 def _directory(path: str) -> str:

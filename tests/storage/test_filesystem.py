@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
+import fsspec
 import pytest
 from fsspec.implementations.memory import MemoryFileSystem
 
@@ -158,3 +159,19 @@ def test_secrets_are_not_shown(s3_endpoint: str) -> None:
     with pytest.raises(OperationalError) as caught:
         storage.read_bytes(storage.join("a"))
     assert "hunter2" not in f"{storage!r} {caught.value!r}"
+
+
+def test_what_others_write_is_found_although_it_was_not_there_when_the_directory_was_listed(s3_endpoint: str) -> None:
+    options = {"key": "x", "secret": "y", "endpoint_url": s3_endpoint}
+    bucket = f"lake-{uuid.uuid4().hex}"
+    ours = Storage.of(f"s3://{bucket}/data", options)
+    ours.filesystem.mkdir(bucket)
+    ours.write_exclusive(ours.join("t/", "a"), b"a")
+    assert len(ours.entries(ours.join("t/"))) == len(ours.list()) == 1
+    theirs = fsspec.filesystem("s3", skip_instance_cache=True, **options)
+    theirs.pipe_file(f"{bucket}/data/t/b", b"bb")
+    path = ours.join("t/", "b")
+    assert ours.read_bytes(path) == b"bb"
+    assert (ours.exists(path), ours.size(path)) == (True, 2)
+    with ours.filesystem.open(path) as file:  # As an engine does.
+        assert file.read() == b"bb"

@@ -15,6 +15,7 @@ from lakedbapi.formats.delta.checkpoint_writer import retention_of, write_checkp
 from lakedbapi.formats.delta.compaction import clustering_columns, compact, compaction_groups
 from lakedbapi.formats.delta.log_cleanup import clean_log
 from lakedbapi.formats.delta.snapshot import DeltaSnapshot
+from lakedbapi.formats.erasure import Erasure
 from lakedbapi.formats.maintenance import Compacted, CompactionGroup, Expired, Flushed, Maintenance, StoredRows
 from lakedbapi.model.catalog import TableInfo
 from lakedbapi.model.changes import Operation
@@ -99,6 +100,13 @@ class DeltaMaintenance(Maintenance):
                     f"and writers rely on: if nobody needs them, ALTER TABLE {each.name} SET "
                     "('delta.deletedFileRetentionDuration' = 'interval … hours') first"
                 )
+
+    @property
+    def erasure(self) -> Erasure:
+        raise NotSupportedError(
+            "PURGE does not know Delta tables: DELETE the rows, REORG TABLE … APPLY (PURGE), set the table's property "
+            "'delta.deletedFileRetentionDuration' to 'interval 0 hours' and VACUUM it; its log keeps bounds of columns"
+        )
 
     def _cutoff(self, table: TableInfo) -> datetime:
         return _now() - timedelta(milliseconds=retention_of(table.properties))
