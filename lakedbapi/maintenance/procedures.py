@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timezone
-from typing import Any
+from typing import Any, TypeVar
 
 from lakedbapi import query
 from lakedbapi.context import Context
@@ -23,6 +23,8 @@ from lakedbapi.query.travel import instant
 from lakedbapi.sql.statements import Call, Name
 
 _PREFIX = "ducklake_"
+_FLAGS = {"true": True, "t": True, "1": True, "false": False, "f": False, "0": False}
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -60,11 +62,27 @@ class _Call:
         return found.astimezone(timezone.utc)
 
     def flag(self, argument: str) -> bool:
-        return str(self.arguments.get(argument) or "false").casefold() in ("true", "1", "t")
+        value = self.arguments.get(argument)
+        found = False if value is None else _FLAGS.get(str(value).casefold())
+        if found is None:
+            raise ProgrammingError(f"{self.name}: {argument} is {value!r}, which is neither true nor false")
+        return found
 
     def number(self, argument: str) -> int | None:
+        return self._converted(argument, int, "whole number")
+
+    def fraction(self, argument: str) -> float | None:
+        return self._converted(argument, float, "number")
+
+    def numbers(self, argument: str) -> Sequence[int] | None:
+        return self._converted(argument, lambda values: [int(value) for value in values], "list of whole numbers")
+
+    def _converted(self, argument: str, convert: Callable[[Any], T], what: str) -> T | None:
         value = self.arguments.get(argument)
-        return None if value is None else int(value)
+        try:
+            return None if value is None else convert(value)
+        except (TypeError, ValueError, OverflowError) as error:
+            raise ProgrammingError(f"{self.name}: {argument} is {value!r}, which is no {what}") from error
 
 
 def run(context: Context, call: Call) -> Result | None:
@@ -111,19 +129,17 @@ def _merge_adjacent_files(call: _Call) -> Result:
 
 
 def _rewrite_data_files(call: _Call) -> Result:
-    given = call.arguments.get("delete_threshold")
-    threshold = None if given is None else float(given)
+    threshold = call.fraction("delete_threshold")
     done = (settle(call.context, call.alias, id, lambda table: rewrite(table, threshold)) for id in call.tables())
     return compacted([part for part in done if part is not None])
 
 
 def _expire_snapshots(call: _Call) -> Result:
-    versions = call.arguments.get("versions")
     infos = retention.expire(
         call.context,
         call.catalog,
         call.maintenance,
-        None if versions is None else [int(version) for version in versions],
+        call.numbers("versions"),
         call.instant("older_than"),
         dry_run=call.flag("dry_run"),
     )

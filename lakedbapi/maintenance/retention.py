@@ -11,6 +11,7 @@ from lakedbapi.errors import ProgrammingError
 from lakedbapi.formats.base import Catalog
 from lakedbapi.formats.maintenance import Maintenance
 from lakedbapi.model.catalog import SnapshotInfo
+from lakedbapi.model.instants import EARLIEST
 
 EXPIRE_OPTION = "expire_older_than"
 DELETE_OPTION = "delete_older_than"
@@ -55,10 +56,10 @@ def option_cutoff(context: Context, catalog: Catalog, option: str) -> datetime |
 
 
 def ago(context: Context, interval: str, what: str) -> datetime:
-    """`interval` in SQL's spelling before now."""
-    sql = "SELECT now() - CAST($interval AS INTERVAL) AS instant"
+    """`interval` in SQL's spelling before now, but nothing before `EARLIEST`."""
+    sql = "SELECT greatest(now() - CAST($interval AS INTERVAL), CAST($earliest AS TIMESTAMPTZ)) AS instant"
     try:
-        found = context.engine.fetch(Query(sql, parameters={"interval": interval}))
+        found = context.engine.fetch(Query(sql, parameters={"interval": interval, "earliest": EARLIEST}))
     except Exception as error:
         raise ProgrammingError(f"{what} is {interval!r}, which is no interval such as '7 days'") from error
     instant: datetime = found.column(0)[0].as_py()

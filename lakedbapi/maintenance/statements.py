@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from datetime import datetime, timedelta, timezone
+from datetime import datetime
 from typing import Any
 
 import pyarrow as pa
@@ -29,6 +29,7 @@ from lakedbapi.maintenance.flush import flush
 from lakedbapi.maintenance.results import SUCCESS, paths
 from lakedbapi.maintenance.scope import Subject, check_alone, maintenance_of, settle, tables
 from lakedbapi.model.catalog import TableInfo
+from lakedbapi.model.instants import ago
 from lakedbapi.model.scan import most_deleted
 from lakedbapi.model.types import List, Map, Struct
 from lakedbapi.query import constant, prune, resolve_catalog, resolve_table
@@ -187,9 +188,9 @@ def _cutoff(context: Context, statement: Vacuum, usual: str) -> datetime:
         return retention.ago(context, usual, "the retention of VACUUM")
     hours: Any = constant(context, statement.hours)
     try:
-        age = timedelta(hours=float(hours))
+        age = float(hours) * 3_600_000
     except (TypeError, ValueError, OverflowError):
-        age = timedelta(-1)
-    if age < timedelta(0):
+        age = -1
+    if not age >= 0:
         raise ProgrammingError(f"VACUUM RETAIN {hours} HOURS: give a number of hours, 0 or more")
-    return datetime.now(timezone.utc) - age
+    return ago(age)

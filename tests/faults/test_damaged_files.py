@@ -149,3 +149,16 @@ def test_a_catalog_of_an_unknown_version_is_refused_by_name(sqlite_place: Place)
         catalog.execute("UPDATE ducklake_metadata SET value = '9.7' WHERE key = 'version'")
     with pytest.raises(lakedbapi.NotSupportedError, match=r"catalog\.sqlite.*9\.7.*1\.0"):
         lakedbapi.connect(sqlite_place.url)
+
+
+def test_a_catalog_whose_tables_do_not_fit_together_is_named(sqlite_place: Place) -> None:
+    file = Path(sqlite_place.data_path).parent / "catalog.sqlite"
+    with lakedbapi.connect(sqlite_place.url, autocommit=True) as connection:
+        connection.execute("CREATE TABLE t (i INTEGER)")
+        connection.execute("INSERT INTO t VALUES (1)")
+    with sqlite3.connect(file) as catalog:
+        catalog.execute("UPDATE ducklake_column SET column_name = 'other'")
+    with lakedbapi.connect(sqlite_place.url, autocommit=True) as connection:
+        for statement in ("SELECT * FROM t", "DELETE FROM t", "CALL ducklake_flush_inlined_data('lake')"):
+            with pytest.raises(lakedbapi.DataError, match="ducklake_inlined_data_.* has no column 'other'"):
+                run(connection, statement)

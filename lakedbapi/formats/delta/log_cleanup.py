@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from datetime import datetime, timedelta, timezone
 from typing import TYPE_CHECKING
 
 from lakedbapi.formats.delta.features import writer_features
 from lakedbapi.formats.delta.intervals import milliseconds
 from lakedbapi.formats.delta.log import LOG, commit_times
 from lakedbapi.formats.delta.state import TableState
+from lakedbapi.model.instants import ago
 from lakedbapi.storage.filesystem import Storage
 
 if TYPE_CHECKING:
@@ -28,8 +28,7 @@ def clean_log(storage: Storage, table: DeltaTable, state: TableState) -> None:
     if "checkpointProtection" in writer_features(state.protocol):
         return
     retention = milliseconds(configuration.get("delta.logRetentionDuration", _MONTH))
-    now = datetime.now(timezone.utc) - timedelta(milliseconds=retention)
-    cutoff = now.replace(hour=0, minute=0, second=0, microsecond=0)
+    cutoff = ago(retention).replace(hour=0, minute=0, second=0, microsecond=0)
     listing = table.listing()
     times = commit_times(listing.commits)
     old = [version for version in listing.checkpoints if version in times and times[version] <= cutoff]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import datetime, timedelta, timezone
+from datetime import datetime, timezone
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -19,6 +19,7 @@ from lakedbapi.formats.erasure import Erasure
 from lakedbapi.formats.maintenance import Compacted, CompactionGroup, Expired, Flushed, Maintenance, StoredRows
 from lakedbapi.model.catalog import TableInfo
 from lakedbapi.model.changes import Operation
+from lakedbapi.model.instants import EARLIEST, ago
 
 if TYPE_CHECKING:
     from lakedbapi.formats.delta.catalog import DeltaCatalog
@@ -63,10 +64,10 @@ class DeltaMaintenance(Maintenance):
 
     def cleanup(self, older_than: datetime | None, *, below: str = "", dry_run: bool = False) -> Sequence[str]:
         """Files that a commit removed before `older_than`."""
-        return self._clean(older_than or _now(), _BEGINNING, below, dry_run)
+        return self._clean(older_than or _now(), EARLIEST, below, dry_run)
 
     def remove_orphans(self, older_than: datetime | None, *, below: str = "", dry_run: bool = False) -> Sequence[str]:
-        return self._clean(_BEGINNING, older_than or _now(), below, dry_run)
+        return self._clean(EARLIEST, older_than or _now(), below, dry_run)
 
     def _clean(self, cutoff: datetime, unknown: datetime, below: str, dry_run: bool) -> Sequence[str]:
         """In all tables; what their retention protects stays."""
@@ -109,10 +110,7 @@ class DeltaMaintenance(Maintenance):
         )
 
     def _cutoff(self, table: TableInfo) -> datetime:
-        return _now() - timedelta(milliseconds=retention_of(table.properties))
-
-
-_BEGINNING = datetime(1970, 1, 1, tzinfo=timezone.utc)
+        return ago(retention_of(table.properties))
 
 
 def _now() -> datetime:

@@ -13,7 +13,7 @@ from sqlalchemy import Column, MetaData, String, Table, and_, cast, func, or_, s
 from sqlalchemy.engine import Connection
 from sqlalchemy.sql import ColumnElement
 
-from lakedbapi.errors import NotSupportedError
+from lakedbapi.errors import DataError, NotSupportedError
 from lakedbapi.formats.ducklake.backend import Backend
 from lakedbapi.formats.ducklake.columnar import fetch_columns
 from lakedbapi.formats.ducklake.metadata import DuckDBType, Tables
@@ -129,7 +129,10 @@ def _is_temporal(type: Type) -> bool:
 def _matching(source: Table, name: str) -> str:
     if name in source.c:
         return name
-    return next(column.name for column in source.c if column.name.casefold() == name.casefold())
+    found = next((column.name for column in source.c if column.name.casefold() == name.casefold()), None)
+    if found is None:
+        raise DataError(f"the catalog is damaged: its table {source.name} has no column {name!r}")
+    return found
 
 
 def _column(field: Field, stored: Field | None, values: Mapping[int, Sequence[Any]], length: int) -> pa.Array:

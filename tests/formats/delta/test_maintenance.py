@@ -276,6 +276,17 @@ def test_vacuum_needs_a_property_to_retain_less_than_the_table_tells(t: Sql) -> 
             t(text)
 
 
+def test_retentions_of_any_length_are_understood(t: Sql, table: Path) -> None:
+    long = "interval 100000000 days"
+    t(f"ALTER TABLE t SET ('delta.logRetentionDuration' = '{long}', 'delta.deletedFileRetentionDuration' = '{long}')")
+    before = stored(table)
+    t("CHECKPOINT t")
+    assert t("VACUUM t") == t("VACUUM") == []
+    assert stored(table) >= before
+    t("ALTER TABLE t UNSET ('delta.deletedFileRetentionDuration')")
+    assert t("VACUUM t RETAIN 1e12 HOURS") == []
+
+
 def test_vacuum_keeps_the_vectors_of_live_files_whatever_their_age(t: Sql, table: Path) -> None:
     t("DELETE FROM t WHERE i % 7 = 1")
     age(table)

@@ -1,0 +1,14 @@
+"""Instants that lie some time ago."""
+
+from __future__ import annotations
+
+import time
+from datetime import datetime, timedelta, timezone
+
+EARLIEST = datetime(1970, 1, 1, tzinfo=timezone.utc)
+"""Nothing of a lake is older."""
+
+
+def ago(milliseconds: float) -> datetime:
+    """In UTC; `EARLIEST` for an age that goes beyond it, however large."""
+    return EARLIEST + timedelta(milliseconds=max(0.0, time.time() * 1000 - milliseconds))
