@@ -160,5 +160,5 @@ def test_a_catalog_whose_tables_do_not_fit_together_is_named(sqlite_place: Place
         catalog.execute("UPDATE ducklake_column SET column_name = 'other'")
     with lakedbapi.connect(sqlite_place.url, autocommit=True) as connection:
         for statement in ("SELECT * FROM t", "DELETE FROM t", "CALL ducklake_flush_inlined_data('lake')"):
-            with pytest.raises(lakedbapi.DataError, match="ducklake_inlined_data_.* has no column 'other'"):
+            with pytest.raises(lakedbapi.DataError, match=r"ducklake_inlined_data_.* has no column 'other'"):
                 run(connection, statement)
