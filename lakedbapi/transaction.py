@@ -499,7 +499,8 @@ def _without(staged: StagedRows, positions: npt.NDArray[np.int64]) -> StagedRows
     keep = np.ones(staged.rows.num_rows, np.bool_)
     keep[positions] = False
     mask = pa.array(keep)
-    return StagedRows(staged.rows.filter(mask), None if staged.row_ids is None else staged.row_ids.filter(mask))
+    row_ids, versions = (None if of is None else of.filter(mask) for of in (staged.row_ids, staged.row_versions))
+    return StagedRows(staged.rows.filter(mask), row_ids, versions)
 
 
 def _by_part(

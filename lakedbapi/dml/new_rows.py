@@ -55,16 +55,19 @@ class NewRows:
         filled = self._identities.fill(typed(rows, self._target.table.schema))
         return generated.completed(self._target, filled)
 
-    def add(self, rows: pa.Table, row_ids: pa.ChunkedArray | None = None) -> None:
+    def add(
+        self, rows: pa.Table, row_ids: pa.ChunkedArray | None = None, versions: pa.ChunkedArray | None = None
+    ) -> None:
         """Take rows of the table. `row_ids` (int64): the row that each is the new version of, NULL = an entirely new
-        row."""
+        row; `versions` as in `StagedRows`."""
         if row_ids is None or row_ids.null_count == len(row_ids):
             self._hold(StagedRows(rows))
         elif row_ids.null_count == 0:
-            self._hold(StagedRows(rows, row_ids))
+            self._hold(StagedRows(rows, row_ids, versions))
         else:
             known = pc.is_valid(row_ids)
-            self._hold(StagedRows(rows.filter(known), row_ids.filter(known)))
+            of_known = None if versions is None else versions.filter(known)
+            self._hold(StagedRows(rows.filter(known), row_ids.filter(known), of_known))
             self._hold(StagedRows(rows.filter(pc.invert(known))))
 
     def add_stream(self, batches: Iterable[pa.RecordBatch]) -> int:

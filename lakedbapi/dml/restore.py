@@ -112,7 +112,7 @@ def _with_rows(target: Target, difference: _Difference) -> RowChanges:
     count = difference.restored
     if not count:
         return new_rows.onto(changes)
-    with_ids = target.capabilities.row_ids
+    with_ids = target.catalog.has_row_ids(target.table)
     columns = [target.column(field.name) for field in target.fields]
     if with_ids:
         columns.append(target.column(target.row_id))

@@ -34,7 +34,15 @@ def combined(parts: Sequence[StagedRows]) -> StagedRows:
     rows = pa.concat_tables([part.rows for part in parts]).combine_chunks()
     if parts[0].row_ids is None:
         return StagedRows(rows)
-    return StagedRows(rows, pa.concat_arrays([chunk for part in parts for chunk in _chunks(part.row_ids)]))
+    row_ids = pa.concat_arrays([chunk for part in parts for chunk in _chunks(part.row_ids)])
+    if all(part.row_versions is None for part in parts):
+        return StagedRows(rows, row_ids)
+    versions = [chunk for part in parts for chunk in _chunks(_versions(part))]
+    return StagedRows(rows, row_ids, pa.concat_arrays(versions))
+
+
+def _versions(part: StagedRows) -> pa.Array | pa.ChunkedArray:
+    return pa.nulls(part.rows.num_rows, pa.int64()) if part.row_versions is None else part.row_versions
 
 
 def _chunks(array: pa.Array | pa.ChunkedArray | None) -> list[pa.Array]:

@@ -151,10 +151,14 @@ def settle(target: Target, changes: RowChanges, new_rows: NewRows, kind: str) ->
 def _read_survivors(target: Target, changes: RowChanges, files: npt.NDArray[np.int64], new_rows: NewRows) -> None:
     committed = Contents(target.table, target.view.snapshot, replace(changes, rows=(), files=()))
     scan, _ = committed.scan(np.isin(committed.files.column("file_id").to_numpy(), files))
-    columns = [target.column(field.name) for field in target.fields] + [target.column(target.row_id)]
+    versioned = [target.view.snapshot.with_row_versions(target.table, group) for group in scan.files]
+    groups = tuple(group for group in versioned if group is not None)
+    relation = target.scan_relation(Scan(scan.schema, groups or scan.files), row_versions=bool(groups))
+    hidden = [target.row_id, *([target.row_version] if groups else [])]
+    columns = [target.column(name) for name in (*(field.name for field in target.fields), *hidden)]
     address = f"{target.column(target.part)}, {target.column(target.position)}"
     sql = f"SELECT {', '.join(columns)} FROM {target.from_item} ORDER BY {address}"
-    query = target.query(sql, target.scan_relation(Scan(scan.schema, scan.files)))
-    for rows in pieces(target.open(query)):
-        row_ids = rows.column(len(target.fields))
-        new_rows.add(typed(rows.remove_column(len(target.fields)), target.table.schema), row_ids)
+    count = len(target.fields)
+    for rows in pieces(target.open(target.query(sql, relation))):
+        values = typed(rows.select(range(count)), target.table.schema)
+        new_rows.add(values, rows.column(count), rows.column(count + 1) if groups else None)

@@ -13,7 +13,18 @@ import pyarrow as pa
 from sqlglot import exp
 
 from lakedbapi.context import Context
-from lakedbapi.engine.base import PART, POSITION, ROW_ID, Query, Relation, RelationName, Result, ScanRelation, View
+from lakedbapi.engine.base import (
+    PART,
+    POSITION,
+    ROW_ID,
+    ROW_SNAPSHOT,
+    Query,
+    Relation,
+    RelationName,
+    Result,
+    ScanRelation,
+    View,
+)
 from lakedbapi.errors import NotSupportedError, ProgrammingError
 from lakedbapi.formats.base import Capabilities, Catalog, Snapshot
 from lakedbapi.model.catalog import SchemaInfo, TableInfo
@@ -105,6 +116,10 @@ class Target:
     def row_id(self) -> str:
         return self._hidden_name(ROW_ID, "_lake_row_id")
 
+    @cached_property
+    def row_version(self) -> str:
+        return self._unused("_lake_row_version")
+
     @property
     def qualified_name(self) -> str:
         """`catalog.schema.table`, for messages."""
@@ -119,13 +134,16 @@ class Target:
         """SQL for a column of the target."""
         return f"{quote_identifier(self.name)}.{quote_identifier(name)}"
 
-    def scan_relation(self, scan: Scan, *, exhaustive: bool = False) -> dict[RelationName, Relation]:
+    def scan_relation(
+        self, scan: Scan, *, exhaustive: bool = False, row_versions: bool = False
+    ) -> dict[RelationName, Relation]:
         """What `from_item` reads, with the address and row id of every row in hidden columns.
 
-        `exhaustive` as in `ScanRelation`.
+        `exhaustive` as in `ScanRelation`; `row_versions`: with the row's snapshot in another one.
         """
         extra = {HIDDEN_COLUMNS[name]: name for name in sorted(self.hidden)}
         extra |= {PART: self.part, POSITION: self.position, ROW_ID: self.row_id}
+        extra |= {ROW_SNAPSHOT: self.row_version} if row_versions else {}
         return {self.relation_name(HIDDEN): ScanRelation(scan, extra, exhaustive)}
 
     def relation_name(self, name: str) -> RelationName:

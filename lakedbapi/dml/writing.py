@@ -12,6 +12,7 @@ from lakedbapi.sql import guard
 from lakedbapi.transaction import CatalogView, Transaction
 
 ROW_ID_COLUMN = "_lake_row_id"
+ROW_VERSION_COLUMN = "_lake_row_version"
 
 _SIZE_UNITS = {"": 1, "b": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9, "kib": 2**10, "mib": 2**20, "gib": 2**30}
 
@@ -24,11 +25,12 @@ def write_rows(
     rows: Query | pa.Table | pa.RecordBatchReader,
     *,
     row_ids: bool,
+    row_versions: bool = False,
 ) -> tuple[WrittenFile, ...]:
-    """Write rows (the table's columns, with `row_ids` followed by `ROW_ID_COLUMN`), known to the transaction from
-    then on."""
+    """Write rows (the table's columns, with `row_ids` followed by `ROW_ID_COLUMN`, with `row_versions` by
+    `ROW_VERSION_COLUMN`), known to the transaction from then on."""
     options = write_options(view.catalog, view.schemas[table.schema_id], table)
-    written = engine.write(rows, table.schema, options, row_ids=row_ids)
+    written = engine.write(rows, table.schema, options, row_ids=row_ids, row_snapshots=row_versions)
     transaction.written.update(file.path for file in written)
     return written
 
@@ -40,7 +42,10 @@ def write_staged(
     if staged.row_ids is None or view.catalog.file_layout(table).row_id_column is None:
         return write_rows(engine, transaction, view, table, staged.rows, row_ids=False)
     rows = staged.rows.append_column(pa.field(ROW_ID_COLUMN, pa.int64()), staged.row_ids)
-    return write_rows(engine, transaction, view, table, rows, row_ids=True)
+    if staged.row_versions is None:
+        return write_rows(engine, transaction, view, table, rows, row_ids=True)
+    rows = rows.append_column(pa.field(ROW_VERSION_COLUMN, pa.int64()), staged.row_versions)
+    return write_rows(engine, transaction, view, table, rows, row_ids=True, row_versions=True)
 
 
 def option(catalog: Catalog, table: TableInfo, name: str) -> str | None:

@@ -171,6 +171,11 @@ class Snapshot(ABC):
         """One of `Capabilities.metadata_tables`, in columns that the format chooses."""
         raise NotSupportedError(f"this format has no {name}")
 
+    def with_row_versions(self, table: TableInfo, group: FileGroup) -> FileGroup | None:
+        """`group`, one of `file_groups`, with what copies of its rows keep (`StagedRows.row_versions`) in place of the
+        snapshot of each row; None where they keep nothing."""
+        return None
+
     @abstractmethod
     def delete_files(self, table: TableInfo) -> pa.Table:
         """Live delete files: data_file path, path, format, delete_count, file_size_bytes, snapshot_id."""

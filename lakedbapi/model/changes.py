@@ -70,6 +70,9 @@ class StagedRows:
 
     rows: pa.Table
     row_ids: pa.Array | pa.ChunkedArray | None = None
+    row_versions: pa.Array | pa.ChunkedArray | None = None
+    """Of formats that keep them (int64, as long as rows): which commit a row that was copied as it is came from; NULL =
+    from the one to come."""
 
 
 @dataclass(frozen=True)

@@ -308,12 +308,24 @@ class Attempt:
         for row, file in zip(rows, head.manifests, strict=True):
             if not file.has_live_files:
                 continue
+            if row["added_rows_count"] is None or row["existing_rows_count"] is None:
+                row = {**row, **self._counted(file)}
             without, gone = self._without_gone(row, file)
             found += gone
             kept.append(row if without is None else manifest_files.numbered(without, number))
         if found != sum(map(len, self._gone.values())):
             raise InternalError(f"table {self._plan.name}: not all of the files that go are in the manifests")
         return kept
+
+    def _counted(self, file: ManifestFile) -> Row:
+        """Counts that lists of version 1 need not have."""
+        (manifest,) = read_manifests([self._paths.full(file.path)], self._storage.read_many)
+        status, records = (manifest.entries.column(name).to_numpy() for name in ("status", "record_count"))
+        counts: Row = {}
+        for number, name in ((ADDED, "added"), (EXISTING, "existing"), (DELETED, "deleted")):
+            counts[f"{name}_files_count"] = int((status == number).sum())
+            counts[f"{name}_rows_count"] = int(records[status == number].sum())
+        return counts
 
     def _without_gone(self, row: Row, file: ManifestFile) -> tuple[Row | None, int]:
         """A new manifest in which the files that go are marked so, and their number; None where it has none."""

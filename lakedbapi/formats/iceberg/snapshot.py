@@ -141,6 +141,9 @@ class IcebergSnapshot(Snapshot):
     def file_groups(self, table: TableInfo, files: pa.Table) -> Sequence[FileGroup]:
         return self.version_of(table).file_groups(table, files) if files.num_rows else ()
 
+    def with_row_versions(self, table: TableInfo, group: FileGroup) -> FileGroup | None:
+        return self.version_of(table).with_sequence_numbers(group)
+
     def row_groups(self, table: TableInfo) -> Sequence[RowGroup]:
         return ()
 

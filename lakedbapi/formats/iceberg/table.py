@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -42,6 +42,7 @@ from lakedbapi.model.delete_vector import DeleteVector
 from lakedbapi.model.scan import (
     DATA_FILES,
     ROW_ID_FIELD,
+    ROW_SNAPSHOT_FIELD,
     ColumnBounds,
     EqualityDeletes,
     FileGroup,
@@ -182,6 +183,15 @@ class TableVersion:
             self._group(table, files.slice(start, end - start), numbers[start:end], int(specs[start]), vectors)
             for start, end in zip(starts, [*starts[1:], len(specs)], strict=True)
         ]
+
+    def with_sequence_numbers(self, group: FileGroup) -> FileGroup | None:
+        """The group with each row's `_last_updated_sequence_number` in place of its snapshot (spec, Row Lineage)."""
+        if self.metadata.format_version < 3:
+            return None
+        numbers = self._data(group.files).column("sequence_number")
+        place = group.files.column_names.index("snapshot_id")
+        files = group.files.set_column(place, DATA_FILES.field("snapshot_id"), numbers)
+        return replace(group, files=files, embedded=group.embedded | {ROW_SNAPSHOT_FIELD})
 
     def positions(self, numbers: npt.NDArray[np.int64]) -> Mapping[int, DeleteVector]:
         """The deleted positions of data files, by number."""

@@ -1,0 +1,210 @@
+"""Definitions of tables as the metadata has them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyiceberg.types import LongType
+
+import lakedbapi
+from tests.formats.iceberg.writing import Lake, rows, values
+
+
+@pytest.fixture(params=[2, 3])
+def place(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Lake]:
+    place = Lake(tmp_path, request.param)
+    yield place
+    place.close()
+
+
+@pytest.fixture
+def lake(place: Lake) -> lakedbapi.Connection:
+    return place.connect()
+
+
+def test_a_new_table(place: Lake, lake: lakedbapi.Connection) -> None:
+    columns = "a BIGINT NOT NULL, s STRUCT(x INTEGER, y VARCHAR[]), m MAP(VARCHAR, DECIMAL(9, 2)), n SMALLINT"
+    place.create(lake, columns=columns)
+    lake.execute("COMMENT ON TABLE t IS 'of things'")
+    lake.execute("COMMENT ON COLUMN t.a IS 'its key'")
+    metadata = place.table().metadata
+    assert metadata.format_version == place.version
+    assert metadata.properties == {"comment": "of things"}
+    schema = metadata.schema()
+    assert [(f.field_id, f.name, str(f.field_type), f.required) for f in schema.fields] == [
+        (1, "a", "long", True),
+        (2, "s", "struct<5: x: optional int, 6: y: optional list<string>>", False),
+        (3, "m", "map<string, decimal(9, 2)>", False),
+        (4, "n", "int", False),
+    ]
+    assert schema.find_field("a").doc == "its key"
+    assert metadata.last_column_id == schema.highest_field_id
+    assert metadata.current_snapshot_id is None
+    lake.execute("INSERT INTO t VALUES (1, {'x': 2, 'y': ['z']}, MAP {'k': 1.5}, 7)")
+    assert place.table().scan().to_arrow().to_pylist()[0]["s"] == {"x": 2, "y": ["z"]}
+
+
+def test_create_table_as_is_one_commit(place: Lake, lake: lakedbapi.Connection) -> None:
+    lake.execute(f"CREATE TABLE t WITH ('format-version' = '{place.version}') AS SELECT i AS a FROM range(5) r(i)")
+    assert len(place.snapshots()) == 1
+    assert place.table().metadata_location.rsplit("/", 1)[1].startswith("00000-")
+    assert values(lake, "SELECT a FROM t") == [0, 1, 2, 3, 4]
+
+
+def test_columns_come_and_go_by_id(place: Lake, lake: lakedbapi.Connection) -> None:
+    place.create(lake)
+    lake.execute("INSERT INTO t VALUES (1, 'x')")
+    lake.execute("ALTER TABLE t RENAME COLUMN s TO r")
+    lake.execute("ALTER TABLE t ADD COLUMN s INTEGER")
+    lake.execute("INSERT INTO t VALUES (2, 'y', 5)")
+    lake.execute("ALTER TABLE t DROP COLUMN r")
+    lake.execute("ALTER TABLE t ADD COLUMN r VARCHAR")
+    assert rows(lake) == [(1, None, None), (2, 5, None)]
+    seen = place.table().scan().to_arrow().to_pylist()
+    assert sorted((row["a"], row["s"], row["r"]) for row in seen) == [(1, None, None), (2, 5, None)]
+    ids = [field.field_id for field in place.table().schema().fields]
+    assert ids == [1, 3, 4]
+    assert place.table().metadata.last_column_id == 4
+
+
+def test_widening(place: Lake, lake: lakedbapi.Connection) -> None:
+    place.create(lake, columns="a INTEGER, f FLOAT, d DECIMAL(5, 2), i INTEGER")
+    lake.execute("INSERT INTO t VALUES (1, 1.5, 2.25, 3)")
+    for column, type in (("a", "BIGINT"), ("f", "DOUBLE"), ("d", "DECIMAL(9, 2)")):
+        lake.execute(f"ALTER TABLE t ALTER COLUMN {column} TYPE {type}")
+    lake.execute("INSERT INTO t VALUES (5000000000, 2.5, 1234567.25, 4)")
+    assert isinstance(place.table().schema().find_field("a").field_type, LongType)
+    assert values(lake, "SELECT a FROM t WHERE a > 0") == [1, 5_000_000_000]
+    with pytest.raises(lakedbapi.NotSupportedError, match="INTEGER becomes BIGINT"):
+        lake.execute("ALTER TABLE t ALTER COLUMN i TYPE DOUBLE")
+
+
+def test_not_null(place: Lake, lake: lakedbapi.Connection) -> None:
+    place.create(lake, columns="a BIGINT NOT NULL, s VARCHAR")
+    with pytest.raises(lakedbapi.IntegrityError):
+        lake.execute("INSERT INTO t VALUES (NULL, 'x')")
+    lake.execute("INSERT INTO t VALUES (1, 'x')")
+    with pytest.raises(lakedbapi.NotSupportedError, match="older"):
+        lake.execute("ALTER TABLE t ALTER COLUMN s SET NOT NULL")
+    with pytest.raises(lakedbapi.NotSupportedError):
+        lake.execute("ALTER TABLE t ADD COLUMN z INTEGER NOT NULL")
+    lake.execute("ALTER TABLE t ALTER COLUMN a DROP NOT NULL")
+    lake.execute("INSERT INTO t VALUES (NULL, 'y')")
+    assert len(rows(lake)) == 2
+
+
+def test_partitions_evolve(place: Lake, lake: lakedbapi.Connection) -> None:
+    place.create(lake, columns="a BIGINT, t TIMESTAMP")
+    insert = "INSERT INTO t SELECT i, TIMESTAMP '1969-12-31 23:59:59.999999' + to_days(i::INTEGER) FROM range(3) r(i)"
+    lake.execute(insert)
+    for keys in ("day(t)", "bucket(4, a), month(t)", "truncate(10, a)", "day(t)"):
+        lake.execute(f"ALTER TABLE t SET PARTITIONED BY ({keys})")
+        lake.execute(insert)
+    lake.execute("ALTER TABLE t RESET PARTITIONED BY")
+    lake.execute(insert)
+    metadata = place.table().metadata
+    assert [len(spec.fields) for spec in metadata.partition_specs] == [0, 1, 2, 1]
+    assert metadata.default_spec_id == 0
+    days = [f["partition"][0] for f in place.files(0) if len(f["partition"]) == 1]
+    assert -1 in days
+    assert len(rows(lake)) == 18
+    assert place.table().scan().to_arrow().num_rows == 18
+    assert values(lake, "SELECT count(*) FROM t WHERE t < TIMESTAMP '1970-01-01'") == [6]
+    lake.execute("DELETE FROM t WHERE a = 1")
+    assert place.table().scan().to_arrow().num_rows == 12
+
+
+def test_sorting(place: Lake, lake: lakedbapi.Connection) -> None:
+    place.create(lake)
+    lake.execute("ALTER TABLE t SET SORTED BY (a DESC)")
+    (field,) = place.table().sort_order().fields
+    assert (field.source_id, str(field.direction)) == (1, "DESC")
+    lake.execute("INSERT INTO t SELECT i, 'x' FROM range(5) r(i)")
+    assert lake.execute("SELECT a FROM t").fetchone() == (4,)
+    with pytest.raises(lakedbapi.NotSupportedError, match="columns"):
+        lake.execute("ALTER TABLE t SET SORTED BY (a + 1)")
+
+
+def test_replacing_a_table(place: Lake, lake: lakedbapi.Connection) -> None:
+    """It keeps its history, and no id is used again."""
+    place.create(lake)
+    lake.execute("INSERT INTO t VALUES (1, 'x')")
+    (first,) = (snapshot.snapshot_id for snapshot in place.snapshots())
+    uuid = place.table().metadata.table_uuid
+    version = f"WITH ('format-version' = '{place.version}')"
+    lake.execute(f"CREATE OR REPLACE TABLE t {version} AS SELECT 'only' AS s, 5 AS n")
+    assert rows(lake) == [("only", 5)]
+    assert rows(lake, f"SELECT * FROM t AT (VERSION => {first})") == [(1, "x")]
+    assert place.table().metadata.table_uuid == uuid
+    assert [field.field_id for field in place.table().schema().fields] == [3, 4]
+    assert len(place.files(0)) == 1
+
+
+def test_schemas(place: Lake, lake: lakedbapi.Connection) -> None:
+    lake.execute("CREATE SCHEMA sales")
+    lake.execute('CREATE SCHEMA "sales.eu"')
+    lake.execute('CREATE TABLE "sales.eu".t (a INTEGER)')
+    lake.execute('INSERT INTO "sales.eu".t VALUES (1)')
+    assert place.catalog.table_exists(("sales", "eu", "t"))
+    with pytest.raises(lakedbapi.ProgrammingError, match="not empty"):
+        lake.execute('DROP SCHEMA "sales.eu"')
+    lake.execute('DROP TABLE "sales.eu".t')
+    lake.execute('DROP SCHEMA "sales.eu"')
+    assert ("sales", "eu") not in place.catalog.list_namespaces("sales")
+
+
+def test_renaming(place: Lake, lake: lakedbapi.Connection) -> None:
+    place.create(lake)
+    lake.execute("INSERT INTO t VALUES (1, 'x')")
+    lake.execute("ALTER TABLE t RENAME TO u")
+    lake.execute("INSERT INTO u VALUES (2, 'y')")
+    assert values(lake, "SELECT a FROM u") == [1, 2]
+    with pytest.raises(lakedbapi.ProgrammingError):
+        lake.execute("SELECT * FROM t")
+
+
+def test_keys_are_kept(place: Lake, lake: lakedbapi.Connection) -> None:
+    place.create(lake, columns="a BIGINT PRIMARY KEY, s VARCHAR UNIQUE")
+    assert place.table().schema().identifier_field_ids == [1]
+    other = place.connect()
+    found: list[Any] = other.execute(
+        "SELECT constraint_type FROM information_schema.table_constraints WHERE table_name = 't'"
+    ).fetchall()
+    assert {"PRIMARY KEY", "UNIQUE"} <= {row[0] for row in found}
+
+
+@pytest.mark.parametrize(
+    ("sql", "instead"),
+    [
+        ("CREATE TABLE x (a HUGEINT)", "DECIMAL"),
+        ("CREATE TABLE x (a INTERVAL)", "VARCHAR"),
+        ("CREATE TABLE x (a INTEGER CHECK (a > 0))", "CHECK"),
+        ("CREATE TABLE x (a INTEGER DEFAULT 5)", "INSERT"),
+        ("CREATE TABLE x (a INTEGER) WITH ('format-version' = '1')", "2 or 3"),
+        ("CREATE TABLE x (a TIMESTAMP_NS)", "format-version"),
+        ("CREATE TABLE x (a INTEGER GENERATED BY DEFAULT AS IDENTITY)", "identity"),
+    ],
+)
+def test_what_no_table_can_be(lake: lakedbapi.Connection, sql: str, instead: str) -> None:
+    with pytest.raises(lakedbapi.NotSupportedError, match=instead):
+        lake.execute(sql)
+
+
+def test_metrics(place: Lake, lake: lakedbapi.Connection) -> None:
+    place.create(lake, columns="a BIGINT, s VARCHAR, f DOUBLE, c VARCHAR, d DECIMAL(9, 2)")
+    lake.execute("ALTER TABLE t SET ('write.metadata.metrics.column.c' = 'counts')")
+    long = "é" * 40
+    lake.execute(f"INSERT INTO t VALUES (-1, '{long}', 0.0, 'q', -1.5), (NULL, 'z', 2.0, 'r', 2.5)")
+    (file,) = place.files(0)
+    assert file["value_counts"] == {1: 2, 2: 2, 3: 2, 4: 2, 5: 2}
+    assert file["null_value_counts"] == {1: 1, 2: 0, 3: 0, 4: 0, 5: 0}
+    lower, upper = file["lower_bounds"], file["upper_bounds"]
+    assert lower[1] == upper[1] == (-1).to_bytes(8, "little", signed=True)
+    assert upper[2] == ("é" * 15 + chr(ord("é") + 1)).encode()
+    assert lower[2] == b"z"
+    assert lower[3] == b"\0" * 7 + b"\x80"  # -0.0
+    assert 4 not in lower
+    assert (lower[5], upper[5]) == (b"\xff\x6a", b"\x00\xfa")
