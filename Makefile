@@ -13,9 +13,13 @@ SA_PYTHONS := LAKE_SA20_PYTHON=$(CURDIR)/.venv-sa20/bin/python LAKE_SA14_PYTHON=
 PEERS_PYTHON ?= $(CURDIR)/.venv-peers/bin/python
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-# What the oldest versions cannot do: polars 1.0 reads no C stream, DuckDB 1.4 has no CASE over fixed-size arrays.
+# What the oldest versions cannot do: polars 1.0 reads no C stream, DuckDB 1.4 has no CASE over fixed-size arrays and no
+# Arrow form of VARIANT.
 NOT_OLDEST := --deselect tests/dbapi/test_arrow.py::test_consumers_of_the_c_stream \
-    --deselect 'tests/dbapi/test_values.py::test_nulls_between_values_stay_where_they_are[[1, 2]::INTEGER[2]]'
+    --deselect 'tests/dbapi/test_values.py::test_nulls_between_values_stay_where_they_are[[1, 2]::INTEGER[2]]' \
+    --deselect 'tests/formats/delta/test_golden.py::test_rows_are_counted[k-spark-shredded-variant-preview-delta]' \
+    --deselect 'tests/formats/delta/test_golden.py::test_rows_are_counted[s-variant-stats-state-reconstruction]' \
+    --deselect 'tests/formats/delta/test_golden.py::test_rows_are_counted[s-variant-stats-with-struct-no-checkpoint]'
 
 .PHONY: help demo test check format compliance consumers superset sqlalchemy peers oldest bench clean
 
