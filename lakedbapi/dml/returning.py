@@ -37,9 +37,13 @@ class Returning:
 
     @property
     def source_columns(self) -> list[str]:
-        """Select items that keep the row of every source as a struct, for `evaluate`."""
+        """Select items that keep the row of every source as a struct, for `evaluate`.
+
+        The alias alone would do, if no relation had a column of that name.
+        """
         return [
-            f"{quote_identifier(alias)} AS {quote_identifier(f'_lake_s{i}')}" for i, alias in enumerate(self.sources)
+            f"struct_pack(*COLUMNS({quote_identifier(alias)}.*)) AS {quote_identifier(f'_lake_s{i}')}"
+            for i, alias in enumerate(self.sources)
         ]
 
 

@@ -61,3 +61,26 @@ def test_merge(lake: Lake) -> None:
 def test_a_name_that_can_mean_both_is_refused(lake: Lake) -> None:
     with pytest.raises(ProgrammingError, match=r"t\.id can mean several tables"):
         lake("DELETE FROM a.t USING b.t WHERE t.id = 1")
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "UPDATE t SET n = 5 FROM (SELECT 9 AS a) s WHERE id = 1 RETURNING t.id, s.a, t.s.a",
+        "DELETE FROM t USING (SELECT 9 AS a) s WHERE id = 1 RETURNING t.id, s.a, t.s.a",
+        "MERGE INTO t USING (SELECT 9 AS a) s ON id = 1 WHEN MATCHED THEN UPDATE SET n = 5 RETURNING t.id, s.a, t.s.a",
+    ],
+)
+def test_a_column_that_is_called_as_the_source_is(lake: Lake, statement: str) -> None:
+    lake("CREATE TABLE t (id INTEGER, s STRUCT(a INTEGER), n INTEGER)")
+    lake("INSERT INTO t VALUES (1, {'a': 7}, 0), (2, {'a': 8}, 0)")
+    assert lake(statement) == [(1, 9, 7)]
+
+
+def test_a_source_that_is_the_target_with_a_column_of_its_alias(lake: Lake) -> None:
+    lake("CREATE TABLE t (id INTEGER, s INTEGER)")
+    lake("INSERT INTO t VALUES (1, 10), (2, 20)")
+    statement = (
+        "MERGE INTO t USING t AS s ON t.id = s.id WHEN MATCHED THEN UPDATE SET s = s.s + 1 RETURNING t.id, t.s, s.s"
+    )
+    assert sorted(lake(statement)) == [(1, 11, 10), (2, 21, 20)]
