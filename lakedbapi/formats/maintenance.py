@@ -20,6 +20,7 @@ from lakedbapi.formats.base import CommitResult, Snapshot
 from lakedbapi.formats.erasure import Erasure
 from lakedbapi.model.catalog import SnapshotInfo, TableInfo
 from lakedbapi.model.changes import Operation, WrittenFile
+from lakedbapi.model.layout import FileLayout
 
 MERGE = "merge"
 """Small files without deletes become few: the new ones serve every snapshot that the old ones served, if the format
@@ -40,11 +41,14 @@ class CompactionGroup:
     files: pa.Table
     partition_id: int | None = None
     partition_values: tuple[str | None, ...] = ()
+    layout: FileLayout | None = None
+    """Of the new files, where they embed what others do not: the ids and snapshots of rows."""
 
 
 @dataclass(frozen=True)
 class Compacted:
-    """The files that take over the live rows of `group`: row ids embedded, for `MERGE` also each row's snapshot."""
+    """The files that take over the live rows of `group`: row ids embedded where the layout has them, each row's
+    snapshot for `MERGE` and where the group has a layout."""
 
     group: CompactionGroup
     written: tuple[WrittenFile, ...]

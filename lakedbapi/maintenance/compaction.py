@@ -214,17 +214,20 @@ def _write(
     options = write_options(subject.view.catalog, subject.schema, table)
     options = replace(
         options,
+        layout=group.layout or options.layout,
         directory=_directory(options.directory, group.files.column("path")[0].as_py()),
         partitioning=None,
         target_file_size=target_size,
         sort_by=() if order else options.sort_by,
     )
+    row_ids = options.layout.row_id_column is not None
+    row_snapshots = kind == MERGE or group.layout is not None
     written = subject.context.engine.write(
-        _query(subject, kind, group, Scan(schema, tuple(groups)), order),
+        _query(subject, group, Scan(schema, tuple(groups)), order, row_ids=row_ids, row_snapshots=row_snapshots),
         schema,
         options,
-        row_ids=options.layout.row_id_column is not None,
-        row_snapshots=kind == MERGE,
+        row_ids=row_ids,
+        row_snapshots=row_snapshots,
     )
     partition = group.partition_values if group.partition_id is not None else ()
     return tuple(replace(file, partition_id=group.partition_id, partition_values=partition) for file in written)
@@ -243,13 +246,23 @@ def _directory(table_directory: str, path: str) -> str:
     return path[: path.rindex("/") + 1] if path.startswith(table_directory) else table_directory
 
 
-def _query(subject: Subject, kind: str, group: CompactionGroup, scan: Scan, order: Sequence[str]) -> Query:
-    """The rows with their ids, and for a merge the first snapshot that sees each."""
+def _query(
+    subject: Subject,
+    group: CompactionGroup,
+    scan: Scan,
+    order: Sequence[str],
+    *,
+    row_ids: bool,
+    row_snapshots: bool,
+) -> Query:
+    """The rows, with their ids and with the first snapshot that sees each if asked for."""
     names = {kind: _unused(group, name) for kind, name in _EXTRA.items()}
     columns = [quote_identifier(field.name) for field in scan.schema.fields]
-    if subject.view.catalog.file_layout(group.table).row_id_column is not None:
+    if row_ids:
         columns.append(names[ROW_ID])
-    if kind == MERGE:
+    if row_snapshots and group.layout is not None:
+        columns.append(names[ROW_SNAPSHOT])
+    elif row_snapshots:
         # Files of a rewrite are younger than the snapshots that may be embedded for their rows.
         begins = [begin for files in scan.files for begin in files.files.column("snapshot_id").to_pylist()]
         columns.append(f"greatest({names[ROW_SNAPSHOT]}, ({begins})[{names[PART]} + 1])")

@@ -117,6 +117,8 @@ class FileGroup:
     embedded: frozenset[int] = frozenset({ROW_ID_FIELD, ROW_SNAPSHOT_FIELD})
     encryption_keys: Mapping[int, str] = field(default_factory=dict)
     names_without_ids: Mapping[int, tuple[str, ...]] | None = None
+    embedded_names: Mapping[int, str] = field(default_factory=dict)
+    """What embedded columns are called in files, by their ids, where `match` is `NAME`."""
 
 
 @dataclass(frozen=True)

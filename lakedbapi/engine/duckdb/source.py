@@ -82,7 +82,9 @@ class Source:
 
     def embedded(self, field_id: int) -> str:
         name = f"_lake_{field_id}"
-        self._add(name, Mapped(str(field_id), "BIGINT", None, quote_identifier(name)))
+        stored = self._piece.group.embedded_names.get(field_id)
+        key = str(field_id) if stored is None else quote_literal(stored)
+        self._add(name, Mapped(key, "BIGINT", None, quote_identifier(name)))
         return quote_identifier(name)
 
     def _add(self, name: str, mapped: Mapped) -> None:

@@ -251,7 +251,8 @@ class Attempt:
         if plan.message is not None:
             info["userMetadata"] = plan.message
         if head is not None and row_tracking.keeps_ids(head) and not plan.is_blind_append:
-            info["tags"] = {row_tracking.PRESERVED: "false"}
+            kept = plan.moves_rows and bool(row_tracking.columns(head))
+            info["tags"] = {row_tracking.PRESERVED: str(kept).lower()}
         if is_true(self._definition.metadata.configuration, IN_COMMIT):
             info = {"inCommitTimestamp": self._time, **info}
         return info

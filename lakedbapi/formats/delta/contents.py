@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lakedbapi.errors import DataError
-from lakedbapi.formats.delta import stats, texts
+from lakedbapi.formats.delta import row_tracking, stats, texts
 from lakedbapi.formats.delta.deletion_vectors import file_path
 from lakedbapi.formats.delta.schema import physical_names
 from lakedbapi.formats.delta.state import TableState
@@ -53,7 +53,9 @@ class TableContents:
                 "path": self.state.paths,
                 "record_count": self._record_counts,
                 "file_size_bytes": live["size"],
-                "row_id_start": pa.array(np.arange(count, dtype=np.int64) << _POSITION_BITS),
+                "row_id_start": live["base_row_id"]
+                if self._embedded
+                else pa.array(np.arange(count, dtype=np.int64) << _POSITION_BITS),
                 "snapshot_id": live["version"],
                 "partition_id": pa.nulls(count, pa.int64()),
                 "deleted_count": deleted,
@@ -79,6 +81,10 @@ class TableContents:
         values = pc.fill_null(counts, 0).to_numpy().copy()
         values[unknown] = found
         return pa.array(values)
+
+    @cached_property
+    def _embedded(self) -> Mapping[int, str]:
+        return row_tracking.columns(self.state)
 
     @cached_property
     def _physical(self) -> Mapping[int, str]:
@@ -154,7 +160,8 @@ class TableContents:
                 match=FIELD_ID if self._mapping == "id" else NAME,
                 names=self._physical,
                 constants=None if constants is None else constants.take(numbers),
-                embedded=frozenset(),
+                embedded=frozenset(self._embedded),
+                embedded_names=self._embedded,
             )
         ]
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from lakedbapi.formats.delta.actions import DomainMetadata
 from lakedbapi.formats.delta.features import writer_features
 from lakedbapi.formats.delta.file_actions import Action
 from lakedbapi.formats.delta.state import TableState
 from lakedbapi.formats.delta.writer_features import is_true
+from lakedbapi.model.scan import ROW_ID_FIELD, ROW_SNAPSHOT_FIELD
 
 DOMAIN = "delta.rowTracking"
 PRESERVED = "delta.rowTracking.preserved"
@@ -25,6 +26,19 @@ def is_tracked(state: TableState | None) -> bool:
 def keeps_ids(state: TableState | None) -> bool:
     """Whether readers expect the id of a row to stay when it is copied."""
     return is_tracked(state) and state is not None and is_true(state.metadata.configuration, "delta.enableRowTracking")
+
+
+def columns(state: TableState) -> Mapping[int, str]:
+    """The columns in files that keep ids and commit versions of copied rows, by the id that they are embedded under;
+    none where nobody expects them, or where files are read by field id, which these columns do not have."""
+    configuration = state.metadata.configuration
+    names = {
+        ROW_ID_FIELD: configuration.get("delta.rowTracking.materializedRowIdColumnName"),
+        ROW_SNAPSHOT_FIELD: configuration.get("delta.rowTracking.materializedRowCommitVersionColumnName"),
+    }
+    found = {id: name for id, name in names.items() if name is not None}
+    usable = keeps_ids(state) and configuration.get("delta.columnMapping.mode", "none").casefold() != "id"
+    return found if usable and len(found) == len(names) and not state.files["base_row_id"].null_count else {}
 
 
 def assign(state: TableState, version: int, adds: Sequence[tuple[Action, int]]) -> DomainMetadata | None:

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
 
 import lakedbapi
@@ -186,6 +187,37 @@ def test_what_is_refused(sql: Sql, text: str, message: str) -> None:
     sql("CREATE TABLE t (i BIGINT, p INTEGER, n STRUCT(a INTEGER)) PARTITIONED BY (p)")
     with pytest.raises(ProgrammingError, match=message):
         sql(text)
+
+
+def test_rows_keep_their_ids_and_versions_where_they_are_tracked(tmp_path: Path, sql: Sql) -> None:
+    features = ["appendOnly", "deletionVectors", "domainMetadata", "invariants", "rowTracking"]
+    names = {"materializedRowIdColumnName": "_id", "materializedRowCommitVersionColumnName": "_version"}
+    Table(tmp_path / "t").create(
+        protocol={**DV, "writerFeatures": features},
+        **{f"delta_rowTracking_{name}": value for name, value in names.items()},
+        delta_enableRowTracking="true",
+        delta_enableDeletionVectors="true",
+    )
+
+    def kept() -> dict[int, tuple[int, int]]:
+        """Id and version by row, of the file that the newest commit added."""
+        (add,) = of_kind(commit(tmp_path / "t"), "add")
+        assert info(tmp_path / "t")["tags"] == {"delta.rowTracking.preserved": "true"}
+        rows = pq.read_table(tmp_path / "t" / add["path"]).to_pylist()
+        assert add["baseRowId"] > max(row["_id"] for row in rows)
+        return {row["i"]: (row["_id"], row["_version"]) for row in rows}
+
+    for start in (0, 10):
+        sql(f"INSERT INTO t SELECT * FROM range({start}, {start + 10})")
+    sql("DELETE FROM t WHERE i IN (3, 14)")
+    sql("OPTIMIZE t")
+    before = {i: (i, 1 + i // 10) for i in range(20) if i not in (3, 14)}
+    assert kept() == before
+    sql("INSERT INTO t VALUES (100)")
+    (add,) = of_kind(commit(tmp_path / "t"), "add")
+    sql("OPTIMIZE t")
+    assert kept() == before | {100: (add["baseRowId"], 5)}
+    assert sql("SELECT * FROM t ORDER BY i") == [(i,) for i in [*before, 100]]
 
 
 # REORG
