@@ -20,9 +20,10 @@ class RefusedError(Exception):
 
 
 class Readers:
-    def __init__(self, python: Path) -> None:
+    def __init__(self, python: Path, server: Path = SERVER) -> None:
+        """`server` is the program that reads the tables of a format."""
         self._process = subprocess.Popen(
-            [str(python), str(SERVER)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+            [str(python), str(server)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
         )
 
     def read(self, path: Path) -> dict[str, Any]:
