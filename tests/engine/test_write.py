@@ -14,7 +14,7 @@ import pytest
 
 from lakedbapi import errors
 from lakedbapi.engine.base import Query, WriteOptions
-from lakedbapi.engine.duckdb import DuckDBEngine, driver
+from lakedbapi.engine.duckdb import DuckDBEngine
 from lakedbapi.model.catalog import PartitionField, PartitionSpec
 from lakedbapi.model.layout import FileLayout
 from lakedbapi.model.types import Decimal, Field, List, Map, Scalar, Schema, Struct, Type
@@ -266,8 +266,7 @@ def test_columns_that_the_path_tells_are_left_out(engine: DuckDBEngine, director
             pq.ParquetFile(found[i].path).schema
         )
     (without,) = [f for f in files if f.partition_values == (None,)]
-    null = "NULL" if driver.MAJOR < 2 else "__HIVE_DEFAULT_PARTITION__"
-    assert (without.record_count, Path(without.path).parent.name) == (2, f"q%20r={null}")
+    assert (without.record_count, Path(without.path).parent.name) == (2, "q%20r=__HIVE_DEFAULT_PARTITION__")
 
 
 @pytest.mark.parametrize(
