@@ -9,9 +9,6 @@ import pyarrow as pa
 import pytest
 
 import lakedbapi
-from lakedbapi.dml.restore import _Version as Version
-from lakedbapi.dml.target import Target
-from lakedbapi.sql.statements import Name
 from tests.formats.iceberg.building import Table
 from tests.formats.iceberg.columns import DOUBLE, ID, INT_KEY, KEY, LONG_KEY, PART, VALUE, identity
 
@@ -392,21 +389,3 @@ def test_delete_files_that_share_no_keys_are_not_read(tmp_path: Path, nulls: int
     told = "\n".join(row[0] for row in table.rows("EXPLAIN SELECT id FROM t WHERE id >= 10"))
     assert ("equality delete files" in told) is (nulls != 0)
     assert table.ids() == [0, 10, 11]
-
-
-def test_versions_are_compared_by_positions_and_not_by_values(tmp_path: Path) -> None:
-    """Position delete files about several data files do not say in the metadata how many rows of each they hit."""
-    table = Table(tmp_path, ID)
-    first, second = table.data({"id": [1, 2, 3]}), table.data({"id": [4, 5]})
-    table.commit(first, second)
-    table.commit(table.positions({first: [0, 2], second: [1]}))
-    with table.connect() as connection:
-        target = Target.of(connection.session.context(), Name(("t",)))
-        version = Version(target.view.snapshot, target.table)
-        assert {len(vector) for vector in version.vectors.values()} == {2, 1}
-        assert version.count == 2
-    table.commit(table.equality({"id": [2]}, [1]))
-    with table.connect() as connection:
-        target = Target.of(connection.session.context(), Name(("t",)))
-        with pytest.raises(lakedbapi.NotSupportedError, match="versions with equality deletes cannot be compared"):
-            _ = Version(target.view.snapshot, target.table).count
