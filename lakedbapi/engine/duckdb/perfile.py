@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lakedbapi.engine.duckdb.resources import Resources
+from lakedbapi.model.sql_types import quote_literal
 
 MAX_LEAVES = 1000
 """Planning costs about 50 us for each leaf of a tree; a join costs 7 ns a row whatever the number of files."""
@@ -43,7 +44,7 @@ class PerFile:
             self._joined.append(values)
             return f"CAST(_lake_v{len(self._joined) - 1} AS {type})"
         heads = values.take(pa.array(starts))
-        leaves = _integers(heads) if pa.types.is_int64(values.type) else self._resources.constants(heads, type)
+        leaves = _literals(heads) or self._resources.constants(heads, type)
         return f"CAST({case_tree([f'file_index < {start}' for start in starts], leaves)} AS {type})"
 
     def join(self) -> str:
@@ -55,8 +56,13 @@ class PerFile:
         return f" JOIN {self._resources.register(table)} ON _lake_f = file_index"
 
 
-def _integers(values: pa.Array) -> Sequence[str]:
-    return ["NULL" if value is None else str(value) for value in values.to_pylist()]
+def _literals(values: pa.Array) -> Sequence[str]:
+    """Values that SQL's text has exactly; none if it is not sure of these."""
+    if pa.types.is_integer(values.type):
+        return ["NULL" if value is None else str(value) for value in values.to_pylist()]
+    if pa.types.is_string(values.type) and not pc.any(pc.match_substring(values, "\0")).as_py():
+        return ["NULL" if value is None else quote_literal(value) for value in values.to_pylist()]
+    return ()
 
 
 def _run_starts(values: pa.Array) -> list[int]:
