@@ -41,6 +41,20 @@ def write(tmp_path: Path) -> Write:
 ROWS = pa.table({"i": pa.array([1, 2, 3], pa.int32()), "s": ["a", "b", None]})
 
 
+def test_nan_is_found_in_files_of_other_programs(lake: Lake, write: Write) -> None:
+    """Their statistics leave it out, though it is the greatest value."""
+    lake("CREATE TABLE t (f DOUBLE, s STRUCT(x FLOAT))")
+    values = [1.0, 50.0, float("nan")]
+    single = pa.array([{"x": value} for value in values], pa.struct([("x", pa.float32())]))
+    lake("CALL add_data_files('lake', 't', ?)", write(pa.table({"f": values, "s": single})))
+    lake.commit()
+    for condition in ("f > 100", "s.x > 100", "f >= 'nan'", "NOT f < 100", "isnan(s.x)"):
+        assert lake(f"SELECT count(*) FROM t WHERE {condition}") == [(1,)], condition
+        assert lake(f"DELETE FROM t WHERE {condition}") == 1, condition
+        lake.rollback()
+    assert lake("SELECT isnan(max(f)), min(s.x) FROM t") == [(True, 1.0)]
+
+
 def test_added_rows_are_there_before_and_after_the_commit(lake: Lake, write: Write) -> None:
     lake("CREATE TABLE t (i INTEGER, s VARCHAR)")
     lake("INSERT INTO t VALUES (0, 'own')")
