@@ -30,5 +30,5 @@ def discard(transaction: Transaction, paths: set[str]) -> None:
     """Remove data files that no commit will ever name."""
     if paths and (alias := next(iter(transaction.catalogs), None)) is not None:
         staged = transaction.staged
-        transaction.catalogs[staged[0] if staged else alias].storage.delete(sorted(paths))
+        transaction.catalogs[staged[0] if staged else alias].discard(sorted(paths))
         transaction.written -= paths

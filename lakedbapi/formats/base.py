@@ -289,6 +289,10 @@ class Catalog(ABC):
         on failure: that is the caller's part. Files that the commit itself wrote are removed on failure.
         """
 
+    def discard(self, paths: Sequence[str]) -> None:
+        """Remove data files that a transaction wrote and did not commit."""
+        self.storage.delete(paths)
+
     @abstractmethod
     def table_changes(self, table: TableInfo, start: int | datetime, end: int | datetime) -> Sequence[ChangeScan]:
         """The change feed between two snapshots, both inclusive, in the columns of `table` (as of the end)."""

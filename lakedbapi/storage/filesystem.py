@@ -195,6 +195,12 @@ class Storage:
                     break
                 folder = posixpath.dirname(folder)
 
+    def remove_empty(self, directory: str) -> None:
+        """Remove a directory if nothing is in it."""
+        if self.is_local:
+            with suppress(OSError):
+                os.rmdir(directory)
+
     def list(self, prefix: str | None = None) -> pa.Table:
         """All files below `prefix` (default: the root), recursively; columns `LISTING`. No directory = no files."""
         start = prefix or self.root

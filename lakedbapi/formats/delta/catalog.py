@@ -252,6 +252,16 @@ class DeltaCatalog(Catalog):
         assert isinstance(base, DeltaSnapshot)
         return Committer(self, base, changes).commit()
 
+    def discard(self, paths: Sequence[str]) -> None:
+        """With the directories of tables that were not made: one without files would be taken for a schema."""
+        super().discard(paths)
+        self.storage.remove_value_folders(paths)
+        for path in paths:
+            folder = path.rpartition("/")[0]
+            while "=" in folder.rpartition("/")[2]:
+                folder = folder.rpartition("/")[0]
+            self.storage.remove_empty(folder)
+
     def table_changes(self, table: TableInfo, start: int | datetime, end: int | datetime) -> Sequence[ChangeScan]:
         assert isinstance(start, int)
         assert isinstance(end, int)

@@ -20,7 +20,7 @@ from lakedbapi.formats.delta import housekeeping
 from lakedbapi.formats.delta.attempt import Attempt
 from lakedbapi.formats.delta.commits import Actions, parse_commits
 from lakedbapi.formats.delta.conflicts import check_commit, check_new_files
-from lakedbapi.formats.delta.directories import check_free, remove_table
+from lakedbapi.formats.delta.directories import check_free, remove_table, withdraw
 from lakedbapi.formats.delta.log import commit_path
 from lakedbapi.formats.delta.plan import Plan
 from lakedbapi.formats.delta.schema import INVARIANTS, metadata_of
@@ -129,6 +129,8 @@ class TableCommit:
             raise
         except Error:
             self._storage.delete(attempt.written)
+            if head is None:
+                withdraw(self._storage, self._plan.root)
             raise
         if not committed:
             self._storage.delete(attempt.written)

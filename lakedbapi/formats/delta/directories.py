@@ -48,5 +48,12 @@ def remove_table(storage: Storage, root: str) -> None:
         raise NotSupportedError(f"{root}: the table cannot be dropped, another one lies below it: {nested}")
     log = sorted(path for path in files if path.startswith(own))
     storage.delete(log)
+    storage.remove_empty(own)
     storage.delete([path for path in files if not path.startswith(own)])
     storage.remove_tree(root)
+
+
+def withdraw(storage: Storage, root: str) -> None:
+    """Remove what an attempt to make a table left of its directory."""
+    storage.remove_empty(root + LOG)
+    storage.remove_empty(root)

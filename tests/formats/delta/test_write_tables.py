@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -11,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import lakedbapi
-from lakedbapi.errors import IntegrityError, NotSupportedError, ProgrammingError
+from lakedbapi.errors import IntegrityError, NotSupportedError, OperationalError, ProgrammingError
 from tests.formats.delta.committed import commit, info, of_kind, rows, values, versions
 from tests.formats.delta.conftest import Connect
 
@@ -358,3 +360,30 @@ def test_a_schema_and_a_table_are_not_one_directory(lake: lakedbapi.Connection) 
     lake.execute("CREATE TABLE main.main (i INTEGER)")
     assert lake.execute("SHOW TABLES").fetchall() == [("main",), ("t",)]
     assert lake.execute("SELECT count(*) FROM s.s, main.main").fetchone() == (0,)
+
+
+@pytest.mark.parametrize("rows_of_it", ["(i INTEGER)", "PARTITIONED BY (p) AS SELECT i, i % 2 AS p FROM range(9) r(i)"])
+def test_a_table_that_could_not_be_made_leaves_its_name_free(
+    lake: lakedbapi.Connection, table: Path, monkeypatch: pytest.MonkeyPatch, rows_of_it: str
+) -> None:
+    def full(path: str, *arguments: object, **options: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), path)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "link", full)
+        with pytest.raises(OperationalError, match="No space left"):
+            lake.execute(f"CREATE TABLE t {rows_of_it}")
+    assert not table.exists()
+    assert rows(lake, "SHOW TABLES") == []
+    lake.execute(f"CREATE TABLE t {rows_of_it}")
+    lake.execute("SELECT * FROM t")
+
+
+def test_a_failed_create_as_select_leaves_its_name_free(lake: lakedbapi.Connection, table: Path) -> None:
+    with pytest.raises(lakedbapi.Error):
+        lake.execute(
+            "CREATE TABLE t AS SELECT i, CASE WHEN i > 2900000 THEN error('x') END AS e FROM range(3000000) r(i)"
+        )
+    assert not table.exists()
+    lake.execute("CREATE TABLE t AS SELECT 1 AS i")
+    assert values(lake, "SELECT i FROM t") == [1]
