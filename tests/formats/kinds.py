@@ -1,13 +1,17 @@
-"""The kinds of tables that can be written: what SQL a program says is the same for all of them."""
+"""The kinds of tables: what SQL a program says is the same for all of them."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+import pytest
+
+import lakedbapi
 from lakedbapi.formats.base import Capabilities
 
 Rows = list[tuple[Any, ...]]
@@ -27,6 +31,16 @@ class Kind:
     """Properties that a table needs for columns that are renamed, dropped and widened."""
     renames: bool = True
     """Whether a table can have another name."""
+    checks: bool = True
+    """Whether a table can have CHECK constraints."""
+    defaults: bool = True
+    """Whether a column of a new table can have a default."""
+    follows_rows: bool = True
+    """Whether the change feed knows the old and the new values of an updated row for those of one row."""
+    counts_deleted: bool = True
+    """Whether metadata tell how many rows of a file are deleted."""
+    starts_empty: bool = True
+    """Whether the table as CREATE TABLE left it is a version of it."""
     setup: str = ""
     """A statement that makes a new place keep all rows in files."""
 
@@ -43,11 +57,22 @@ class Kind:
         return f"WITH ({pairs})" if pairs else ""
 
 
-def capabilities(format: str) -> Capabilities:
-    """What the format can do."""
-    module = import_module(f"lakedbapi.formats.{format}.catalog")
-    found: Capabilities = module.CAPABILITIES
-    return found
+def capabilities(connection: lakedbapi.Connection) -> Capabilities:
+    """What the connection's catalog can do."""
+    return connection.session.context().transaction.view("lake").catalog.capabilities
+
+
+def connect(kind: Kind, directory: Path, **options: Any) -> lakedbapi.Connection:
+    """A connection to the tables in a directory. Skips the test where they can only be read."""
+    if kind.format == "iceberg" and find_spec("pyiceberg") is None:
+        reason = "needs pyiceberg: pip install 'lakedbapi[iceberg]'"
+        assert not os.environ.get("LAKE_CI"), reason
+        pytest.skip(reason)
+    connection = lakedbapi.connect(kind.location(directory), **options)
+    if not capabilities(connection).row_changes:
+        connection.close()
+        pytest.skip(f"tables of format {kind.format} can only be read")
+    return connection
 
 
 _MAPPED = {"delta.columnMapping.mode": "name", "delta.enableTypeWidening": "true"}
@@ -61,4 +86,17 @@ DELTA = Kind("delta", "delta:///{0}", {}, _FEED, _MAPPED, renames=False)
 DELTA_REWRITING = Kind(
     "delta-copy-on-write", "delta:///{0}", {"delta.enableDeletionVectors": "false"}, _FEED, _MAPPED, renames=False
 )
-KINDS = [DUCKLAKE, DELTA, DELTA_REWRITING]
+ICEBERG = [
+    Kind(
+        f"iceberg-v{version}",
+        "iceberg+sqlite:///{0}/catalog.db?warehouse=file://{0}/warehouse",
+        {"format-version": str(version)},
+        checks=False,
+        defaults=False,
+        follows_rows=version >= 3,
+        counts_deleted=version >= 3,
+        starts_empty=False,
+    )
+    for version in (2, 3)
+]
+KINDS = [DUCKLAKE, DELTA, DELTA_REWRITING, *ICEBERG]

@@ -12,7 +12,7 @@ import pytest
 
 import lakedbapi
 from tests.formats.hudi.golden import TRIPS, unpack
-from tests.formats.kinds import DELTA, DUCKLAKE, KINDS, Kind
+from tests.formats.kinds import DELTA, DUCKLAKE, KINDS, Kind, connect
 
 
 @pytest.fixture
@@ -152,7 +152,7 @@ SCRIPT = [
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
 def test_one_script_counts_the_same_rows_everywhere(kind: Kind, tmp_path: Path) -> None:
-    with lakedbapi.connect(kind.location(tmp_path), autocommit=True) as connection:
+    with connect(kind, tmp_path, autocommit=True) as connection:
         connection.execute(f"CREATE TABLE t (id BIGINT, name VARCHAR, amount DOUBLE) {kind.options()}")
         assert [connection.execute(statement).rowcount for statement, _ in SCRIPT] == [count for _, count in SCRIPT]
         row = connection.execute(

@@ -33,7 +33,6 @@ READING = Capabilities(
     ordered_versions=False,
     metadata_tables=frozenset({"manifests", "partitions", "refs"}),
     schemas=True,
-    views=True,
     travel_by_ref=True,
     change_feed=True,
     way_out="open the table through its catalog, such as iceberg+rest or iceberg+sqlite, in which it can be changed",
