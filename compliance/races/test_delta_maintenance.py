@@ -112,6 +112,12 @@ def test_writers_in_s3_lose_no_row_and_no_version(s3: Options, tmp_path: Path) -
         assert connection.execute(counts).fetchone() == (rows, rows, done.rows["update"])
         versions = connection.execute("SELECT snapshot_id FROM history('t') ORDER BY 1").fetchall()
         assert [id for (id,) in versions] == list(range(2 + done.changing))
-        for sql in ("OPTIMIZE t", "CHECKPOINT t", "VACUUM t"):
+        for sql in ("OPTIMIZE t", NOW.replace("1 minute", "0 seconds"), "CHECKPOINT t"):
             connection.execute(sql)
+        removed = connection.execute("VACUUM t").fetchall()
+        left = fsspec.filesystem("s3", **s3["storage_options"]).find("lake/w/t")
+        assert removed
+        assert {path for path in left if path.endswith(".parquet") and "_delta_log" not in path} == {
+            path.removeprefix("s3://") for (path,) in connection.execute("SELECT path FROM files('t')").fetchall()
+        }
         assert connection.execute(counts).fetchone() == (rows, rows, done.rows["update"])

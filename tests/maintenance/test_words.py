@@ -75,6 +75,26 @@ def test_optimize_where_touches_only_files_that_may_match(t: Lake) -> None:
     assert t("OPTIMIZE t WHERE g = ? AND k > 0", 0)[0][2:4] == (1, 1)
 
 
+def test_zorder_writes_all_files_anew_with_rows_together_that_are_alike(t: Lake) -> None:
+    before, last = rows(t, newest(t)), newest(t)
+    feed = changes(t, 1, last)
+    assert t("OPTIMIZE t ZORDER BY (K, g)")[0][2:4] == (1, 3)
+    assert rows(t, last) == before
+    assert t("SELECT sum(rowid), list(k) = list_sort(list(k)) FROM t") == [
+        (t(f"SELECT sum(rowid) FROM t AT (VERSION => {last})")[0][0], True)
+    ]
+    assert changes(t, 1, last) == feed
+    assert t(f"SELECT count(*) FROM table_changes('t', {last + 1}, {newest(t)})") == [(0,)]
+
+
+def test_reorg_rewrites_all_files_with_deleted_rows(t: Lake) -> None:
+    before = t("SELECT rowid, * FROM t ORDER BY k")
+    assert t("REORG TABLE t WHERE k > 60 AND g = 1 APPLY (PURGE)")[0][2:4] == (1, 1)
+    t("REORG TABLE t APPLY (PURGE)")
+    assert t("SELECT count(*) FROM files('t') WHERE deleted_count > 0") == [(0,)]
+    assert t("SELECT rowid, * FROM t ORDER BY k") == before
+
+
 def test_optimize_by_partition(lake: Lake) -> None:
     lake("CALL lake.set_option('data_inlining_row_limit', 0)")
     lake("CREATE TABLE t (k INTEGER, g VARCHAR) PARTITIONED BY (g)")

@@ -73,8 +73,8 @@ class DeltaMaintenance(Maintenance):
         """In all tables; what their retention protects stays."""
         removed: list[str] = []
         for table in self._catalog.latest().tables().values():
-            cutoff, unknown = (min(instant, self._cutoff(table)) for instant in (cutoff, unknown))
-            found = vacuum.needless(self._catalog, table, cutoff, unknown)
+            earliest = self._cutoff(table)
+            found = vacuum.needless(self._catalog, table, min(cutoff, earliest), min(unknown, earliest))
             removed += vacuum.remove(self._catalog.storage, [p for p in found if p.startswith(below)], dry_run=dry_run)
         return removed
 
