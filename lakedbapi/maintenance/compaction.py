@@ -208,7 +208,9 @@ def _write(
     """The live rows of the group's files in new ones, in the folder of the old."""
     table = group.table
     schema = _in_files(subject, table)
-    groups = subject.base.file_groups(table, group.files)
+    groups = [
+        subject.base.with_row_versions(table, files) or files for files in subject.base.file_groups(table, group.files)
+    ]
     if not live_counts(group.files).any():
         return ()
     options = write_options(subject.view.catalog, subject.schema, table)

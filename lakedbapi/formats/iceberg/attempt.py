@@ -38,6 +38,7 @@ from lakedbapi.formats.iceberg.manifests import (
     DATA_FILE,
     DELETED,
     DELETES,
+    EQUALITY_DELETES,
     EXISTING,
     ManifestFile,
     read_manifests,
@@ -127,7 +128,8 @@ class Attempt:
     def _add_files(self) -> None:
         deleted = []
         for staged in self._plan.rows.files:
-            spec_id = self._spec_id(staged)
+            placed = self._plan.placed.get(staged.file.path)
+            spec_id = self._spec_id(staged) if placed is None else placed.spec_id
             entry = self._data_file(staged, spec_id)
             self._add(DATA, spec_id, entry)
             if staged.deletes:
@@ -144,18 +146,24 @@ class Attempt:
 
     def _data_file(self, staged: StagedFile, spec_id: int) -> Row:
         metadata, file = self._definition.metadata, staged.file
-        spec = metadata.specs()[spec_id]
         return {
             "content": DATA_FILE,
             "file_path": self._places.named(file.path),
             "file_format": "PARQUET",
-            "partition": partition_tuple(file.partition_values, spec, self._partition_types[spec_id]),
+            "partition": self._partition(staged, spec_id),
             "record_count": file.record_count,
             "file_size_in_bytes": file.file_size_bytes,
             "sort_order_id": metadata.default_sort_order_id,
             "content_size_in_bytes": None,
             **metrics(file, metadata.schema(), metadata.properties),
         }
+
+    def _partition(self, staged: StagedFile, spec_id: int) -> Record:
+        placed = self._plan.placed.get(staged.file.path)
+        if placed is not None:
+            return Record(*placed.values)
+        spec = self._definition.metadata.specs()[spec_id]
+        return partition_tuple(staged.file.partition_values, spec, self._partition_types[spec_id])
 
     @cached_property
     def _partition_types(self) -> Mapping[int, StructType]:
@@ -186,6 +194,8 @@ class Attempt:
         partly = np.array(sorted(plan.rows.deleted), np.int64)
         emptied = self._delete_rows(head, partly, located(plan, head, partly))
         self._remove(head, np.concatenate([places, emptied]))
+        if plan.is_compaction:
+            self._forget_dangling(head, places)
 
     def _delete_rows(self, head: TableVersion, ids: Numbers, places: Numbers) -> Numbers:
         """Deletes what `plan.rows.deleted` says of the files with these ids, which are at these `places` of the head.
@@ -246,7 +256,29 @@ class Attempt:
         names, offsets = deletes.column("raw_path").to_pylist(), deletes.column("content_offset").to_pylist()
         self._gone[DELETES] |= set(zip(names, offsets, strict=True))
 
+    def _forget_dangling(self, head: TableVersion, gone: Numbers) -> None:
+        """Take away delete files that are older than all data that is left (spec, Scan Planning)."""
+        numbers = np.delete(head.live.data.column("sequence_number").to_numpy(), gone)
+        least = min(
+            [*numbers.tolist(), *([] if self._sequence_number is None else [self._sequence_number])],
+            default=np.iinfo(np.int64).max,
+        )
+        deletes = head.live.deletes
+        number, content = (deletes.column(name).to_numpy() for name in ("sequence_number", "content"))
+        is_vector = pc.equal(deletes.column("file_format"), "puffin").to_numpy()
+        dangling = ~is_vector & ((number < least) | ((content == EQUALITY_DELETES) & (number <= least)))
+        names = deletes.column("raw_path").filter(pa.array(dangling)).to_pylist()
+        self._gone[DELETES] |= {(name, None) for name in names}
+
     # The snapshot
+
+    @property
+    def _sequence_number(self) -> int | None:
+        """Of new data files, where it is not that of the snapshot: rows that only move stay as old as they were."""
+        base = self._plan.base
+        if not self._plan.is_compaction or base is None or base.point.snapshot is None:
+            return None
+        return base.point.snapshot.sequence_number
 
     def _snapshot(self) -> Any:
         metadata, head = self._definition.metadata, self._head
@@ -279,12 +311,17 @@ class Attempt:
 
     @property
     def _operation(self) -> Operation:
-        return self._counters.operation
+        return Operation.REPLACE if self._plan.is_compaction else self._counters.operation
 
     def _new_manifests(self) -> Iterable[Row]:
         for (content, spec_id), files in self._added.items():
             entries = [
-                {"status": ADDED, "snapshot_id": self.snapshot_id, "sequence_number": None, "data_file": file}
+                {
+                    "status": ADDED,
+                    "snapshot_id": self.snapshot_id,
+                    "sequence_number": self._sequence_number if content == DATA else None,
+                    "data_file": file,
+                }
                 for file in files
             ]
             yield self._manifest(content, spec_id, self._partition_types[spec_id], entries)

@@ -16,6 +16,7 @@ from lakedbapi.formats.iceberg.committer import Committer
 from lakedbapi.formats.iceberg.definition import LOCATION, check_altered, check_new, format_version, numbered
 from lakedbapi.formats.iceberg.feed import table_changes
 from lakedbapi.formats.iceberg.history import history
+from lakedbapi.formats.iceberg.maintenance import IcebergMaintenance
 from lakedbapi.formats.iceberg.paths import Paths
 from lakedbapi.formats.iceberg.places import Places
 from lakedbapi.formats.iceberg.snapshot import IcebergSnapshot
@@ -23,6 +24,7 @@ from lakedbapi.formats.iceberg.sources import CatalogSource, Namespace, Source
 from lakedbapi.formats.iceberg.specs import TRANSFORMS, engine_partitioning
 from lakedbapi.formats.iceberg.table import TableVersion
 from lakedbapi.formats.iceberg.travel import point_in
+from lakedbapi.formats.maintenance import Maintenance
 from lakedbapi.model.catalog import AsOf, PartitionSpec, SchemaInfo, SnapshotInfo, TableInfo
 from lakedbapi.model.changes import Changes
 from lakedbapi.model.layout import FileLayout
@@ -44,6 +46,7 @@ WRITING = replace(
     row_changes=True,
     delete_vectors=True,
     row_ids=True,
+    maintenance=True,
     partition_transforms=TRANSFORMS,
     way_out=Capabilities.way_out,
 )
@@ -209,6 +212,10 @@ class IcebergCatalog(Catalog):
         assert isinstance(base, IcebergSnapshot)
         assert isinstance(self.source, CatalogSource)
         return Committer(self, self.source, base, changes).commit()
+
+    @property
+    def maintenance(self) -> Maintenance:
+        return IcebergMaintenance(self) if self.capabilities.maintenance else super().maintenance
 
     def table_changes(self, table: TableInfo, start: int | datetime, end: int | datetime) -> Sequence[ChangeScan]:
         """`end` is a snapshot id; `start` one of its ancestors, or a time."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from lakedbapi.formats.iceberg.files import Partition
 from lakedbapi.formats.iceberg.sources import Namespace
 from lakedbapi.formats.iceberg.table import TableVersion
 from lakedbapi.model.catalog import TableInfo
@@ -29,6 +30,13 @@ class Plan:
     read: bool = False
     """Whether a DELETE, UPDATE or MERGE chose rows of it."""
     message: str | None = None
+    placed: Mapping[str, Partition] = field(default_factory=dict)
+    """The partitions of written files, by full path, that take the place of others in a compaction."""
+
+    @property
+    def is_compaction(self) -> bool:
+        """Whether rows only move."""
+        return any(operation.moves_rows for operation in self.operations)
 
     @property
     def table(self) -> TableInfo:
