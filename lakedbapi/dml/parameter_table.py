@@ -13,6 +13,7 @@ from sqlglot import exp
 
 from lakedbapi.dml.row_source import item_sql
 from lakedbapi.engine.duckdb.parameters import to_duckdb
+from lakedbapi.errors import DataError
 from lakedbapi.model.sql_types import quote_identifier
 from lakedbapi.sql.expressions import parameter_name
 
@@ -66,9 +67,13 @@ class ParameterTable:
             found = sorted({kind for kind in kinds if kind is not None})
             self._kinds[name.casefold()] = found
             for kind in found:
-                columns[_column(name, kind)] = _array(
-                    kind, [value if own == kind else None for value, own in zip(values, kinds, strict=True)]
-                )
+                own = [value if its == kind else None for value, its in zip(values, kinds, strict=True)]
+                try:
+                    columns[_column(name, kind)] = _array(kind, own)
+                except UnicodeEncodeError as error:
+                    raise DataError(
+                        f"Parameter ${name}: {error.object!r} is no Unicode text: {error.reason}"
+                    ) from error
         columns["_lake_row"] = pa.nulls(len(parameter_sets), pa.bool_())  # a table without columns has no rows
         self.rows = pa.table(columns)
 

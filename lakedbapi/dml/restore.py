@@ -46,6 +46,7 @@ def restore(context: Context, statement: Restore) -> Counted:
     past = context.transaction.view(target.catalog_alias, point)
     earlier = past.table_of(target.table.id)
     if earlier is None:
+        past.table(target.schema.name, target.table.name)  # It may not be readable, and tells why.
         raise ProgrammingError(
             f"RESTORE TABLE {statement.target}: that version does not have this table, but perhaps "
             "another of its name: CREATE TABLE … AS SELECT * FROM … FOR VERSION AS OF … makes a table of it"

@@ -42,6 +42,10 @@ _cached = lru_cache(maxsize=_CACHED_TEXTS)(_parse)
 
 
 def _parse_statement(text: str) -> Parsed:
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise error_at(text, error.start, f"the statement is no Unicode text: {error.reason}") from error
     statements = list(split_tokens(scan(text)))
     if not statements:
         raise ProgrammingError("the statement is empty")

@@ -164,3 +164,11 @@ def test_one_bad_set_undoes_them_all(t):
 def test_no_sets_do_nothing(t):
     assert t.many("INSERT INTO t VALUES (?, ?)", []) == 0
     assert t.staged().empty
+
+
+@pytest.mark.parametrize("statement", ["INSERT INTO t VALUES (1, ?)", "DELETE FROM t WHERE v = ?"])
+def test_half_a_character_is_no_text(t, statement):
+    before = t.rows()
+    with pytest.raises(lakedbapi.DataError, match="surrogate"):
+        t.many(statement, [("a",), ("\ud800",)])
+    assert t.rows() == before

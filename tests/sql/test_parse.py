@@ -223,3 +223,9 @@ def test_maintenance_statements() -> None:
 def test_broken_maintenance_statements(text: str) -> None:
     with pytest.raises(ProgrammingError):
         parse(text)
+
+
+@pytest.mark.parametrize("text", ['CREATE TABLE "\ud800" (i INTEGER)', "SELECT '\udfff'"])
+def test_half_a_character_is_no_text(text: str) -> None:
+    with pytest.raises(ProgrammingError, match="no Unicode text"):
+        parse(text)

@@ -62,3 +62,12 @@ def test_the_feed_of_a_restore_leads_from_one_version_to_the_other(tmp_path: Pat
     gone, come = ([k for kind, k in kinds if kind == name] for name in ("delete", "insert"))
     assert sorted(come) == [0, 1, 2, 3, 4]
     assert sorted(gone) == [0, 1, 2, 4]
+
+
+def test_a_version_that_is_not_there_is_told(tmp_path: Path, connect: Connect) -> None:
+    lake = connect(tmp_path, autocommit=True)
+    lake.execute("CREATE TABLE t AS SELECT 1 AS i")
+    with pytest.raises(lakedbapi.ProgrammingError, match=r"no version 99 .*versions 0 to 0 can be read"):
+        lake.execute("RESTORE TABLE t TO VERSION AS OF 99")
+    with pytest.raises(lakedbapi.ProgrammingError, match="no version at 1990"):
+        lake.execute("RESTORE TABLE t TO TIMESTAMP AS OF '1990-01-01'")
