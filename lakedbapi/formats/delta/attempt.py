@@ -53,6 +53,11 @@ class Attempt:
         """Paths of the files that this attempt alone needs."""
         return self._vectors.written
 
+    @property
+    def configuration(self) -> Mapping[str, str]:
+        """The table's properties after the commit."""
+        return self._definition.metadata.configuration
+
     def content(self) -> bytes | None:
         """The commit, a line for each action; None when it would change nothing. Writes deletion vectors."""
         removes, changed = self._changed_files()

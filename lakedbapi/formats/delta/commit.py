@@ -135,7 +135,7 @@ class TableCommit:
         if not committed:
             self._storage.delete(attempt.written)
             return -1
-        housekeeping.after_commit(self._catalog, self._log, attempt.version)
+        housekeeping.after_commit(self._catalog, self._log, attempt.version, attempt.configuration)
         return attempt.version
 
     def _put(self, version: int, content: bytes) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from lakedbapi.errors import Error
@@ -20,12 +21,15 @@ INTERVAL = 10
 _logger = logging.getLogger("lakedbapi.delta")
 
 
-def after_commit(catalog: DeltaCatalog, table: DeltaTable, version: int) -> None:
-    """Write a checkpoint of the committed `version` if it is its turn. Later readers are slower without, not wrong."""
+def after_commit(catalog: DeltaCatalog, table: DeltaTable, version: int, configuration: Mapping[str, str]) -> None:
+    """Write a checkpoint of the committed `version` if it is its turn. Later readers are slower without, not wrong.
+
+    `configuration` is that of the table since then.
+    """
     try:
-        state = table.at_version(version)
-        interval = whole_number(state.metadata.configuration, "delta.checkpointInterval", INTERVAL)
+        interval = whole_number(configuration, "delta.checkpointInterval", INTERVAL)
         if version and interval > 0 and version % interval == 0:
+            state = table.at_version(version)
             write_checkpoint(catalog.storage, state)
             clean_log(catalog.storage, table, state)
     except Error as error:
