@@ -6,9 +6,12 @@ import random
 
 import pytest
 
-from compliance.ducklake.lakes import Program, Shared, changes, texts
-from tests.maintenance.histories import statements
+from compliance.ducklake.lakes import Program, Shared, at_snapshots, changes, texts
+from compliance.races.processes import LONG
+from tests.maintenance.histories import TABLES, statements
 
+SEEDS = range(6 if LONG else len(TABLES))
+"""Of random histories; a seed decides on how the table is made, too."""
 FLUSH = "CALL ducklake_flush_inlined_data('lake')"
 REWRITE = "CALL ducklake_rewrite_data_files('lake', delete_threshold => 0)"
 MERGE = "CALL ducklake_merge_adjacent_files('lake')"
@@ -17,12 +20,13 @@ ORPHANS = "CALL ducklake_delete_orphaned_files('lake', cleanup_all => true)"
 CALLS = (FLUSH, REWRITE, MERGE, CLEANUP, ORPHANS)
 
 
-def at_every_snapshot(program: Program, last: int) -> dict[int, list[tuple[str | None, ...]]]:
+def at_every_snapshot(program: Program, last: int) -> dict[int, list[str]]:
+    """The rows with their ids by snapshot, of those that are kept."""
     kept = program.rows(f"SELECT snapshot_id FROM ducklake_snapshots('lake') WHERE snapshot_id BETWEEN 1 AND {last}")
-    return {id: texts(program, f"(SELECT rowid, * FROM t AT (VERSION => {id}))") for (id,) in kept}
+    return at_snapshots(program, "t", [id for (id,) in kept], "rowid AS id, *")
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", SEEDS)
 def test_duckdb_sees_the_same_after_our_maintenance(shared: Shared, seed: int) -> None:
     for statement in statements(seed, 15):
         shared.ours.execute(statement)
@@ -33,7 +37,7 @@ def test_duckdb_sees_the_same_after_our_maintenance(shared: Shared, seed: int) -
         assert at_every_snapshot(shared.theirs, last) == before, call
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", SEEDS)
 def test_we_see_the_same_after_duckdbs_maintenance_of_ours(shared: Shared, seed: int) -> None:
     choice = random.Random(seed)
     for statement in statements(seed, 15):
@@ -53,7 +57,7 @@ EXPIRE = "CALL ducklake_expire_snapshots('lake', versions => {versions})"
 PURGE_OTHERS = "PURGE FROM t WHERE k = 987654321"
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", SEEDS)
 def test_both_maintain_a_lake_while_it_grows(shared: Shared, seed: int) -> None:
     """Every snapshot that is kept shows both of them the same as before each call, and the change feed stays."""
     choice = random.Random(seed)
@@ -86,7 +90,7 @@ def _maintained(shared: Shared, choice: random.Random) -> None:
         assert changes(shared.ours, "t", first, last) == feed, (program.name, call)
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", SEEDS)
 def test_duckdb_finds_no_purged_row_and_all_others(shared: Shared, seed: int) -> None:
     for statement in statements(seed, 15):
         shared.ours.execute(statement)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import pytest
@@ -57,6 +57,16 @@ def _without(rows: Rows, *keys: int) -> Rows:
     return {k: v for k, v in rows.items() if k not in keys}
 
 
+FILLING = (
+    "CREATE TABLE {t} (k INTEGER, v VARCHAR)",
+    *(f"INSERT INTO {{t}} SELECT i, 'v' || i FROM range({start}, {start + 20}) r(i)" for start in (0, 20, 40)),
+    "INSERT INTO {t} VALUES (100, 'a'), (101, 'b'), (102, 'c'), (103, 'd')",
+    "DELETE FROM {t} WHERE k IN (44, 102)",
+    "CREATE TABLE {t}_gone AS SELECT 1 AS i FROM range(20)",
+    "DROP TABLE {t}_gone",
+)
+
+
 class Lake:
     def __init__(self, place: Place) -> None:
         self.connection = lakedbapi.connect(place.url, autocommit=True)
@@ -65,15 +75,16 @@ class Lake:
         cursor = self.connection.execute(sql)
         return cursor.fetchall() if cursor.description else []
 
-    def fill(self, table: str) -> None:
-        """Two files that merge, one with deletes, inlined rows, deletes of both; and something to remove."""
-        self(f"CREATE TABLE {table} (k INTEGER, v VARCHAR)")
-        for start in (0, 20, 40):
-            self(f"INSERT INTO {table} SELECT i, 'v' || i FROM range({start}, {start + 20}) r(i)")
-        self(f"INSERT INTO {table} VALUES (100, 'a'), (101, 'b'), (102, 'c'), (103, 'd')")
-        self(f"DELETE FROM {table} WHERE k IN (44, 102)")
-        self(f"CREATE TABLE {table}_gone AS SELECT 1 AS i FROM range(20)")
-        self(f"DROP TABLE {table}_gone")
+    def fill(self, tables: Sequence[str]) -> None:
+        """Two files that merge, one with deletes, inlined rows, deletes of both; and something to remove.
+
+        A step is one transaction for all tables.
+        """
+        for step in FILLING:
+            self("BEGIN")
+            for table in tables:
+                self(step.format(t=table))
+            self("COMMIT")
 
 
 @pytest.fixture
@@ -91,6 +102,16 @@ def partner(lake: Lake, place: Place) -> Iterator[Partner]:
     partner.close()
 
 
+def _filled(lake: Lake, call: str) -> Iterator[tuple[str, tuple[str, Callable[[Rows], Rows]]]]:
+    """A table for each of `CHANGES`. A call that is not for one table leaves nothing to do in the others: these are
+    filled after it, else all at once."""
+    tables = {f"t_{name}": change for name, change in CHANGES.items()}
+    together = [list(tables)] if "{t}" in CALLS[call] else [[table] for table in tables]
+    for names in together:
+        lake.fill(names)
+        yield from ((name, tables[name]) for name in names)
+
+
 def check(rows: list[tuple[Any, ...]], expected: Rows, table: str) -> None:
     assert sorted(row[1:] for row in rows) == sorted(expected.items()), table
     assert len({row[0] for row in rows}) == len(rows), table
@@ -104,9 +125,7 @@ def test_a_change_that_began_before_maintenance(
     """It takes effect after all, or is refused with nothing changed."""
     ended: dict[str, Rows] = {}
     base = _without(BEFORE, *PURGED) if call == "purge" else BEFORE
-    for change, (sql, effect) in CHANGES.items():
-        table = f"t_{change}"
-        lake.fill(table)
+    for table, (sql, effect) in _filled(lake, call):
         lake("BEGIN")
         lake(sql.format(t=table))
         partner.run(CALLS[call].format(t=table))
@@ -125,9 +144,7 @@ def test_a_change_while_maintenance_is_about_to_commit(
 ) -> None:
     """The change is never refused, and maintenance finds it."""
     ended: dict[str, Rows] = {}
-    for change, (sql, effect) in CHANGES.items():
-        table = f"t_{change}"
-        lake.fill(table)
+    for table, (sql, effect) in _filled(lake, call):
         partner.start(CALLS[call].format(t=table), hold_at)
         lake(sql.format(t=table))
         partner.finish()
