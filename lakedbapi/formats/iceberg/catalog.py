@@ -13,7 +13,14 @@ from lakedbapi.errors import NotSupportedError, ProgrammingError
 from lakedbapi.formats.base import Capabilities, Catalog, ChangeScan, CommitResult, Snapshot
 from lakedbapi.formats.iceberg import client_fixes
 from lakedbapi.formats.iceberg.committer import Committer
-from lakedbapi.formats.iceberg.definition import LOCATION, check_altered, check_new, format_version, numbered
+from lakedbapi.formats.iceberg.definition import (
+    DEFAULT_VERSION,
+    LOCATION,
+    check_altered,
+    check_new,
+    format_version,
+    numbered,
+)
 from lakedbapi.formats.iceberg.feed import table_changes
 from lakedbapi.formats.iceberg.history import history
 from lakedbapi.formats.iceberg.maintenance import IcebergMaintenance
@@ -97,6 +104,12 @@ class IcebergCatalog(Catalog):
     def as_of(self, point: AsOf) -> IcebergSnapshot:
         return IcebergSnapshot(self, point)
 
+    def snapshot_of(self, version: TableVersion, table: TableInfo) -> IcebergSnapshot:
+        """A snapshot in which `table` is this version of it."""
+        snapshot = IcebergSnapshot(self, None)
+        snapshot.pin(table, version)
+        return snapshot
+
     def number(self, name: tuple[str, ...]) -> int:
         """The id of a namespace (its parts) or of a table (parts and uuid): names have none of their own."""
         with self._lock:
@@ -170,6 +183,13 @@ class IcebergCatalog(Catalog):
             raise NotSupportedError(
                 f"{self.source.name}: Iceberg tables without a catalog can only be read, since two writers would "
                 "overwrite each other: register the table in a catalog, such as REST or SQLite, and open it there"
+            )
+
+    def check_rows_writable(self, snapshot: Snapshot, table: TableInfo) -> None:
+        if format_version(table.properties) < DEFAULT_VERSION:
+            raise NotSupportedError(
+                f"table {table.name} has format version 1, in which rows cannot be changed here: ALTER TABLE "
+                f"{table.name} SET ('format-version' = '2') first"
             )
 
     def next_identity(self, snapshot: Snapshot, table: TableInfo, column: str) -> int:

@@ -13,7 +13,7 @@ from pyiceberg.exceptions import (
     TableAlreadyExistsError,
 )
 
-from lakedbapi.errors import CommitUnknownError, ConflictError, Error, NotSupportedError
+from lakedbapi.errors import CommitUnknownError, ConflictError, Error
 from lakedbapi.formats.iceberg.attempt import Attempt
 from lakedbapi.formats.iceberg.conflicts import check, conflict
 from lakedbapi.formats.iceberg.failures import reported
@@ -69,12 +69,7 @@ class TableCommit:
         head = self._catalog.load(self._plan.namespace, self._identifier[-1], None)
         if head is None:
             raise conflict(self._plan, "dropped the table")
-        check(self._plan, head)
-        if head.metadata.format_version < 2 and self._plan.new is self._plan.old:
-            raise NotSupportedError(
-                f"table {self._plan.name} has format version 1, in which rows cannot be changed here: ALTER TABLE "
-                f"{self._plan.table.name} SET ('format-version' = '2') first"
-            )
+        check(self._catalog, self._plan, head)
         return head
 
     def _try(self, head: TableVersion | None) -> tuple[bool, int | None]:

@@ -6,6 +6,8 @@ are those of the Java library's validations.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
@@ -18,10 +20,13 @@ from lakedbapi.formats.iceberg.manifests import EQUALITY_DELETES
 from lakedbapi.formats.iceberg.plan import Plan
 from lakedbapi.formats.iceberg.table import TableVersion
 
+if TYPE_CHECKING:
+    from lakedbapi.formats.iceberg.catalog import IcebergCatalog
+
 Numbers = npt.NDArray[np.int64]
 
 
-def check(plan: Plan, head: TableVersion) -> None:
+def check(catalog: IcebergCatalog, plan: Plan, head: TableVersion) -> None:
     """ConflictError when `head`, the newest snapshot, leaves no place for `plan` behind it."""
     base = plan.base
     assert base is not None
@@ -33,12 +38,14 @@ def check(plan: Plan, head: TableVersion) -> None:
     if plan.is_replaced:
         raise conflict(plan, "changed the table, which this one replaces")
     added, deletes = _added_data(base, head), _new_deletes(base, head)
-    if plan.reads_table and (added.num_rows or deletes.num_rows or _removed(base, head)):
+    if plan.reads_table and (added.any() or deletes.num_rows or _removed(base, head)):
         raise conflict(plan, "changed rows of the table, which this one read")
-    if added.num_rows and plan.is_altered:
+    if added.any() and plan.is_altered:
         raise conflict(plan, "added rows that the altered table was not checked on")
-    if added.num_rows and plan.read and plan.is_serializable:
-        raise conflict(plan, "added rows that this one may have to change as well")
+    for operation in plan.serializable if added.any() else ():
+        found = operation.may_match
+        if found is None or (added & found(catalog.snapshot_of(head, plan.table))).any():
+            raise conflict(plan, "added rows that this one may have to change as well")
     # Compacted files keep the sequence number that they were read at, so that newer equality deletes apply to them.
     if not plan.is_compaction and (not plan.only_deletes or plan.rows.removed):
         _check_equality_deletes(plan, base, head, deletes)
@@ -57,16 +64,18 @@ def _check_definition(plan: Plan, before: TableMetadata, after: TableMetadata) -
         raise conflict(plan, "changed the table's columns")
 
 
-def _added_data(base: TableVersion, head: TableVersion) -> pa.Table:
-    """The data files that are new since `base` and have rows that were not there before."""
+def _added_data(base: TableVersion, head: TableVersion) -> npt.NDArray[np.bool_]:
+    """Which data files of `head` are new since `base` and have rows that were not there before."""
     data = head.live.data
-    new = data.filter(pc.invert(pc.is_in(data.column("raw_path"), base.live.data.column("raw_path"))))
+    known = pc.is_in(data.column("raw_path"), base.live.data.column("raw_path"))
     compacted = [
         snapshot.snapshot_id
         for snapshot in head.metadata.snapshots
         if snapshot.summary is not None and snapshot.summary.operation == Operation.REPLACE
     ]
-    return new.filter(pc.invert(pc.is_in(new.column("snapshot_id"), pa.array(compacted, pa.int64()))))
+    moved = pc.is_in(data.column("snapshot_id"), pa.array(compacted, pa.int64()))
+    new: npt.NDArray[np.bool_] = pc.invert(pc.or_(known, moved)).to_numpy()
+    return new
 
 
 def _removed(base: TableVersion, head: TableVersion) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from lakedbapi.formats.iceberg.files import Partition
@@ -68,13 +68,14 @@ class Plan:
         return all(operation.kind in ("delete", "truncate", "insert") for operation in self.operations)
 
     @property
-    def is_serializable(self) -> bool:
-        """`write.{delete,update,merge}.isolation-level` of what was done."""
-        return any(
-            isolation_level(self.table.properties, operation.kind) == SERIALIZABLE
+    def serializable(self) -> Sequence[Operation]:
+        """The statements that chose rows, and must have chosen the same behind others' commits, by
+        `write.{delete,update,merge}.isolation-level`."""
+        return [
+            operation
             for operation in self.operations
-            if operation.kind in _KINDS
-        )
+            if operation.kind in _KINDS and isolation_level(self.table.properties, operation.kind) == SERIALIZABLE
+        ]
 
 
 def isolation_level(properties: Mapping[str, str], kind: str) -> str:

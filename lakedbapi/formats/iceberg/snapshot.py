@@ -127,6 +127,11 @@ class IcebergSnapshot(Snapshot):
         """What was loaded as `table`."""
         return self._versions[table.id]
 
+    def pin(self, table: TableInfo, version: TableVersion) -> None:
+        """Take `version` for the table."""
+        with self._lock:
+            self._versions[table.id] = version
+
     def files(self, table: TableInfo) -> pa.Table:
         version = self.version_of(table)
         self._catalog.reach(version.directories)

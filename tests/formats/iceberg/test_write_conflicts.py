@@ -55,9 +55,20 @@ def test_two_deletes_of_other_rows_of_one_file(place: Lake) -> None:
 
 
 def test_two_updates_of_other_rows_of_one_file(place: Lake) -> None:
+    """The new row of the one is none that the other would have chosen, as its bounds tell."""
     first, second = two(place)
     first.execute("UPDATE t SET s = 'x' WHERE a = 1")
     second.execute("UPDATE t SET s = 'y' WHERE a = 2")
+    first.commit()
+    second.commit()
+    assert left(place) == list(range(10))
+    assert values(place.connect(), "SELECT s FROM t WHERE a IN (1, 2)") == ["x", "y"]
+
+
+def test_an_update_of_rows_that_others_may_have_made(place: Lake) -> None:
+    first, second = two(place)
+    first.execute("UPDATE t SET s = 'x' WHERE a = 1")
+    second.execute("UPDATE t SET s = 'y' WHERE a % 2 = 0 AND a < 3")
     first.commit()
     with pytest.raises(ConflictError, match="added rows"):
         second.commit()
@@ -221,7 +232,7 @@ def test_a_conflict_leaves_no_files(place: Lake) -> None:
     first.execute("INSERT INTO t VALUES (100, 'x')")
     first.commit()
     before = set(place.root.rglob("*.*"))
-    second.execute("UPDATE t SET s = 'x' WHERE a = 1")
+    second.execute("UPDATE t SET s = 'x' WHERE a > 8")
     with pytest.raises(ConflictError):
         second.commit()
     assert {path for path in set(place.root.rglob("*.*")) - before if "journal" not in path.name} == set()

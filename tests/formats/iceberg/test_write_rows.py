@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from pyiceberg.schema import Schema
+from pyiceberg.types import LongType, NestedField
 
 import lakedbapi
 from lakedbapi.deletes import puffin
@@ -218,4 +220,23 @@ def test_changes_of_tables_that_pyiceberg_wrote(tmp_path: Path) -> None:
     expected = [1, 2, 5, 6, 7, 8, 9]
     assert values(lake, "SELECT a FROM t") == expected
     assert sorted(place.table().scan().to_arrow().column("a").to_pylist()) == expected
+    place.close()
+
+
+def test_tables_of_version_1_are_upgraded_first(tmp_path: Path) -> None:
+    place = Lake(tmp_path)
+    lake = place.connect()
+    lake.execute("CREATE SCHEMA old")
+    schema = Schema(NestedField(1, "a", LongType(), required=False))
+    table = place.catalog.create_table("old.t", schema, properties={"format-version": "1"})
+    table.append(pa.table({"a": pa.array(range(5), pa.int64())}))
+    for sql in ("INSERT INTO old.t VALUES (7)", "DELETE FROM old.t WHERE a = 1", "TRUNCATE old.t"):
+        with pytest.raises(lakedbapi.NotSupportedError, match="format-version"):
+            lake.execute(sql)
+    lake.execute("ALTER TABLE old.t SET ('format-version' = '2')")
+    lake.execute("INSERT INTO old.t VALUES (7)")
+    lake.execute("DELETE FROM old.t WHERE a = 1")
+    assert values(lake, "SELECT a FROM old.t") == [0, 2, 3, 4, 7]
+    seen = place.catalog.load_table("old.t").scan().to_arrow().column("a").to_pylist()
+    assert sorted(seen) == [0, 2, 3, 4, 7]
     place.close()
