@@ -26,7 +26,7 @@ from pyiceberg.exceptions import (
     TableAlreadyExistsError,
 )
 from pyiceberg.partitioning import UNPARTITIONED_PARTITION_SPEC
-from pyiceberg.table import CommitTableRequest, Table
+from pyiceberg.table import CommitTableRequest, StagedTable, Table
 from pyiceberg.table.sorting import UNSORTED_SORT_ORDER
 
 USER, PASSWORD = "analyst", "s3cret"
@@ -125,7 +125,9 @@ class RestCatalog:
     def _commit(self, identifier: tuple[str, ...], body: dict[str, Any]) -> dict[str, Any]:
         named = {"identifier": {"namespace": list(identifier[:-1]), "name": identifier[-1]}}
         asked = CommitTableRequest.model_validate({**named, **body})
-        done = self.catalog.commit_table(self.catalog.load_table(identifier), asked.requirements, asked.updates)
+        nothing: Any = None  # The table may be a new one, and a commit needs no more of it than its name.
+        table = StagedTable(identifier, nothing, "", nothing, self.catalog)
+        done = self.catalog.commit_table(table, asked.requirements, asked.updates)
         return {"metadata-location": done.metadata_location, "metadata": json.loads(done.metadata.model_dump_json())}
 
     def _view(self, namespace: tuple[str, ...], name: str) -> Answer:

@@ -178,3 +178,21 @@ def test_a_catalog_in_postgresql(tmp_path: Path) -> None:
     finally:
         admin.execute(f"DROP DATABASE {name} WITH (FORCE)")
         admin.close()
+
+
+@pytest.mark.parametrize("version", [2, 3])
+def test_writing_through_a_rest_catalog(served: tuple[RestCatalog, int], tmp_path: Path, version: int) -> None:
+    rest, port = served
+    url = f"iceberg+rest://127.0.0.1:{port}?warehouse=file://{tmp_path}/w"
+    with lakedbapi.connect(url, user=USER, password=PASSWORD, autocommit=True) as lake:
+        lake.execute(f"CREATE TABLE t WITH ('format-version' = '{version}') AS SELECT i FROM range(5) r(i)")
+        lake.execute("DELETE FROM t WHERE i = 1")
+        lake.execute("ALTER TABLE t ADD COLUMN z INTEGER")
+        lake.execute("UPDATE t SET z = 7 WHERE i = 2")
+        expected = [(0, None), (2, 7), (3, None), (4, None)]
+        assert sorted(lake.execute("SELECT * FROM t").fetchall()) == expected
+        metadata = rest.catalog.load_table("main.t").metadata
+        assert metadata.format_version == version
+        assert len(metadata.snapshots) == 3
+        lake.execute("DROP TABLE t")
+        assert not rest.catalog.table_exists("main.t")
