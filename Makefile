@@ -31,7 +31,7 @@ demo: $(DEMO) ## Row-level changes on 336,776 real flights, explained step by st
 	$(BIN)/python examples/flights.py
 
 test: $(DEV) ## The tests (under 10 minutes on 2 cores)
-	$(BIN)/python -m pytest -n $(JOBS) tests
+	$(BIN)/python -m pytest -n $(JOBS) -m "not thorough" tests
 
 check: $(DEV) ## Style, types and the layering of the imports
 	$(BIN)/ruff check .
@@ -45,6 +45,7 @@ format: $(DEV) ## Let ruff format and mend the style
 
 compliance: $(DEV) $(PEERS) $(SA20) $(SA14) consumers ## Other people's suites, and DuckDB on the same lakes
 	LAKE_PEERS_PYTHON=$(PEERS_PYTHON) $(SA_PYTHONS) $(BIN)/python -m pytest -n $(JOBS) compliance --ignore compliance/consumers
+	LAKE_PEERS_PYTHON=$(PEERS_PYTHON) $(BIN)/python -m pytest -n $(JOBS) -m thorough tests
 
 sqlalchemy: $(DEV) $(SA20) $(SA14) ## SQLAlchemy's own dialect suite on SQLAlchemy 2.1, 2.0 and 1.4
 	$(SA_PYTHONS) $(BIN)/python -m pytest -n $(JOBS) compliance/sqlalchemy
@@ -78,7 +79,7 @@ superset: .venv-superset/.ready ## Superset 6.1 over a lake, with a browser; nee
 peers: $(PEERS) ## The environment of the peers that the compliance tests and benchmarks run
 
 oldest: $(OLDEST) ## The tests on the oldest supported versions
-	.venv-oldest/bin/python -m pytest -n $(JOBS) tests --ignore tests/docs --ignore tests/architecture $(NOT_OLDEST)
+	.venv-oldest/bin/python -m pytest -n $(JOBS) -m "not thorough" tests --ignore tests/docs --ignore tests/architecture $(NOT_OLDEST)
 
 bench: $(DEV) $(PEERS) ## Timings next to DuckDB's own ducklake extension
 	LAKE_PEERS_PYTHON=$(PEERS_PYTHON) $(BIN)/python benchmarks/rowlevel.py

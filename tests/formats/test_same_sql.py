@@ -17,6 +17,7 @@ import pytest
 
 import lakedbapi
 from tests.formats.kinds import KINDS, Kind, Rows, capabilities, connect
+from tests.thorough import quick
 
 
 class Lake:
@@ -55,7 +56,7 @@ class Lake:
         return self.connection.snapshot_id
 
 
-@pytest.fixture(params=KINDS, ids=lambda kind: kind.name)
+@pytest.fixture(params=quick(3, KINDS), ids=lambda kind: kind.name)
 def kind(request: pytest.FixtureRequest) -> Kind:
     found: Kind = request.param
     return found

@@ -8,6 +8,7 @@ import pytest
 
 from tests.dml.conftest import Lake
 from tests.maintenance.histories import changes, newest, rows, statements
+from tests.thorough import quick
 
 CALLS = (
     "CALL ducklake_flush_inlined_data('lake')",
@@ -19,7 +20,7 @@ CALLS = (
 )
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", quick(2, range(6)))
 def test_rows_ids_and_changes_stay_at_every_snapshot(lake: Lake, seed: int) -> None:
     for statement in statements(seed, 15):
         lake(statement)
@@ -30,7 +31,7 @@ def test_rows_ids_and_changes_stay_at_every_snapshot(lake: Lake, seed: int) -> N
         assert (rows(lake, last), changes(lake, 1, last)) == before, call
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", quick(2, range(6)))
 def test_kept_snapshots_stay_when_any_others_expire(lake: Lake, seed: int) -> None:
     choice = random.Random(seed)
     grow(lake, seed)
@@ -47,7 +48,7 @@ def test_kept_snapshots_stay_when_any_others_expire(lake: Lake, seed: int) -> No
             assert after.keys().isdisjoint(going)
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", quick(2, range(4)))
 def test_changes_since_the_first_kept_snapshot_stay(lake: Lake, seed: int) -> None:
     choice = random.Random(seed)
     grow(lake, seed)
