@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +11,7 @@ import pytest
 
 import lakedbapi
 from lakedbapi.formats.base import Capabilities
+from tests.formats.needs import need_pyiceberg
 
 Rows = list[tuple[Any, ...]]
 
@@ -64,10 +63,8 @@ def capabilities(connection: lakedbapi.Connection) -> Capabilities:
 
 def connect(kind: Kind, directory: Path, **options: Any) -> lakedbapi.Connection:
     """A connection to the tables in a directory. Skips the test where they can only be read."""
-    if kind.format == "iceberg" and find_spec("pyiceberg") is None:
-        reason = "needs pyiceberg: pip install 'lakedbapi[iceberg]'"
-        assert not os.environ.get("LAKE_CI"), reason
-        pytest.skip(reason)
+    if kind.format == "iceberg":
+        need_pyiceberg()
     connection = lakedbapi.connect(kind.location(directory), **options)
     if not capabilities(connection).row_changes:
         connection.close()

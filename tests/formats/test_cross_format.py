@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
-import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,6 +11,7 @@ import pytest
 import lakedbapi
 from tests.formats.hudi.golden import TRIPS, unpack
 from tests.formats.kinds import DELTA, DUCKLAKE, KINDS, Kind, connect
+from tests.formats.needs import need_pyiceberg
 
 
 @pytest.fixture
@@ -29,10 +28,7 @@ def connection(tmp_path: Path) -> Iterator[lakedbapi.Connection]:
 @pytest.fixture
 def cities(tmp_path: Path, connection: lakedbapi.Connection) -> lakedbapi.Connection:
     """With `iceberg.main.cities`, which pyiceberg wrote."""
-    if importlib.util.find_spec("pyiceberg") is None:
-        reason = "needs pyiceberg: pip install 'lakedbapi[iceberg]'"
-        assert not os.environ.get("LAKE_CI"), reason
-        pytest.skip(reason)
+    need_pyiceberg()
     from pyiceberg.catalog.sql import SqlCatalog
 
     warehouse = f"file://{tmp_path}/warehouse"

@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import NoReturn
 
 import pytest
-import sqlalchemy
+
+from tests.formats.needs import need_pyiceberg
 
 GOLDEN = Path(__file__).parents[4] / "shared" / "golden" / "iceberg"
 
@@ -20,10 +21,8 @@ class WithoutIceberg(pytest.Module):
     """A test module that cannot be imported."""
 
     def collect(self) -> NoReturn:
-        reason = "needs pyiceberg, whose SQL catalog needs SQLAlchemy 2: pip install 'lakedbapi[iceberg]'"
-        if os.environ.get("LAKE_CI") and not sqlalchemy.__version__.startswith("1."):
-            pytest.fail(reason)
-        pytest.skip(reason, allow_module_level=True)
+        need_pyiceberg(whole_module=True)
+        raise AssertionError("unreachable")
 
 
 def pytest_pycollect_makemodule(module_path: Path, parent: pytest.Collector) -> pytest.Module | None:
