@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from types import TracebackType
@@ -172,14 +173,16 @@ class Cursor:
         return self._rows().reader().__arrow_c_stream__(requested_schema)
 
     def fetch_df(self) -> pandas.DataFrame:
-        """The remaining rows as a pandas frame."""
+        """The remaining rows as a pandas frame. NotSupportedError without pandas."""
+        _require("pandas")
         frame: pandas.DataFrame = self.fetch_arrow_table().to_pandas()
         return frame
 
     df = fetch_df
 
     def fetch_polars(self) -> polars.DataFrame:
-        """The remaining rows as a polars frame."""
+        """The remaining rows as a polars frame. NotSupportedError without polars."""
+        _require("polars")
         import polars
 
         return polars.DataFrame(self.fetch_arrow_table())
@@ -284,3 +287,11 @@ class Cursor:
     def _check_open(self) -> None:
         if self._closed or self.connection.closed:
             raise InterfaceError("the cursor is closed" if self._closed else "the cursor's connection is closed")
+
+
+def _require(package: str) -> None:
+    """NotSupportedError, before a row is taken, where an optional package is missing."""
+    if importlib.util.find_spec(package) is None:
+        raise NotSupportedError(
+            f"a {package} frame needs {package}, which is not installed: pip install 'lakedbapi[{package}]'"
+        )

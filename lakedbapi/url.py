@@ -56,6 +56,7 @@ SERVERS = {"postgresql": "postgresql", "postgres": "postgresql", "mysql": "mysql
 ICEBERG_SERVERS = frozenset({"rest", "https", "postgresql", "postgres", "mysql", "mariadb"})
 """Catalogs that take a login."""
 FILES = {"sqlite": "sqlite", "duckdb": "duckdb"}
+STORES = frozenset({"s3", "s3a", "gs", "gcs", "abfs", "abfss", "az"})
 
 SERVER_OPTIONS: Mapping[str, frozenset[str]] = {
     "postgresql": frozenset(
@@ -191,6 +192,7 @@ def _from_url(text: str, options: dict[str, Any]) -> tuple[str | None, str, dict
     if format not in (*FORMATS, "lake"):
         raise InterfaceError(
             f"unknown URL scheme {url.scheme!r}: use {', '.join(f'{name}://' for name in FORMATS)} or lake://"
+            f"{_with_format(url.scheme)}"
         )
     options = {**_query(url), **options}
     if format == "lake":
@@ -202,6 +204,16 @@ def _from_url(text: str, options: dict[str, Any]) -> tuple[str | None, str, dict
         netloc = _with_login(url.netloc, options) if kind in ICEBERG_SERVERS else url.netloc
         return format, f"{kind}://{netloc}{unquote(url.path)}", options
     return format, _absolute(_local_path(url)), options
+
+
+def _with_format(scheme: str) -> str:
+    """What may have been meant by a scheme that says no format."""
+    if scheme in SERVERS or scheme in FILES:
+        return f"; a DuckLake whose catalog is there is ducklake+{scheme}://…"
+    if scheme in STORES:
+        formats = ", ".join(f"{format}+{scheme}://…" for format in FORMATS if format != "ducklake")
+        return f"; tables there are {formats}, by their format, and a DuckLake has data_path={scheme}://…"
+    return ""
 
 
 def _ducklake_url(url: SplitResult, kind: str, options: dict[str, Any]) -> tuple[str, str, dict[str, Any]]:

@@ -114,7 +114,10 @@ def check_field(context: Context, catalog: Catalog, field: Field) -> None:
     if not field.identity:
         return
     if not catalog.capabilities.identity_columns:
-        raise NotSupportedError(f"column {field.name!r}: format {catalog.format!r} has no identity columns")
+        raise NotSupportedError(
+            f"column {field.name!r}: format {catalog.format!r} has no identity columns; give its values in INSERT, and "
+            "leave IDENTITY or AUTOINCREMENT out (in SQLAlchemy: autoincrement=False)"
+        )
     if not isinstance(field.type, Scalar) or field.type.name not in _IDENTITY_TYPES:
         raise ProgrammingError(f"identity column {field.name!r} must have an integer type")
     if field.default is not None:

@@ -139,7 +139,7 @@ def resolve_catalog(context: Context, name: str) -> str:
     """The alias of the attached catalog `name`; ProgrammingError when there is none."""
     alias = catalog_alias(context, name)
     if alias is None:
-        raise ProgrammingError(f"catalog {name!r} is not attached (attached: {_attached(context)}); ATTACH it first")
+        raise _not_attached(context, name)
     return alias
 
 
@@ -165,7 +165,7 @@ def resolve_schema_path(context: Context, name: Name) -> tuple[str, str]:
 def catalog_view(context: Context, alias: str) -> CatalogView:
     """The attached catalog `alias` at the point that the statement reads."""
     if alias not in context.transaction.catalogs:
-        raise ProgrammingError(f"catalog {alias!r} is not attached (attached: {_attached(context)}); ATTACH it first")
+        raise _not_attached(context, alias)
     return context.transaction.view(alias, context.as_of)
 
 
@@ -204,11 +204,22 @@ def _places(context: Context, name: Name) -> list[ResolvedSchema]:
     return places
 
 
+def _not_attached(context: Context, alias: str) -> ProgrammingError:
+    if not context.transaction.catalogs:
+        return ProgrammingError(
+            "no catalog is attached to this connection: use connection.attach(…), or ATTACH with allow_attach=True"
+        )
+    return ProgrammingError(f"catalog {alias!r} is not attached (attached: {_attached(context)}); ATTACH it first")
+
+
 def _unknown(context: Context, kind: str, name: Name) -> ProgrammingError:
+    if not context.transaction.catalogs:
+        return _not_attached(context, context.search_path[0])
     places = _places(context, name)
     if not places:
         path = name.parts[:-1] if len(name.parts) > 1 else context.search_path
-        return ProgrammingError(f"{kind} {name} does not exist: there is no schema {'.'.join(path)}")
+        known = f"schema {'.'.join(path)}" if len(path) > 1 else f"schema or catalog {path[0]}"
+        return ProgrammingError(f"{kind} {name} does not exist: there is no {known} (catalogs: {_attached(context)})")
     names = [
         table for place in places for schema in place.view.schemas.values() for table in place.view.table_names(schema)
     ]

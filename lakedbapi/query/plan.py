@@ -49,7 +49,7 @@ def _without_null_in_lists(context: Context, select: Select) -> tuple[str, exp.E
 
 def _require_known(context: Context, select: Select, found: Mapping[RelationName, Relation]) -> None:
     """ProgrammingError, with names that are near, for a table that is none of ours nor one of the engine's own."""
-    if select.tree is None or context.search_path[0] not in context.transaction.catalogs:
+    if select.tree is None:
         return
     known = {name.name.casefold() for name in found}
     known |= {cte.alias.casefold() for cte in select.tree.find_all(exp.CTE)}

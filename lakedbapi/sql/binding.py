@@ -7,6 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from lakedbapi.errors import ProgrammingError
 from lakedbapi.sql.statements import Parameters
 
+PLACEHOLDERS = "write ? for each value of a sequence, :name for those of a mapping; %s is none"
+
 
 def bind(parameters: Parameters, values: Sequence[object] | Mapping[str, object] | None) -> dict[str, object]:
     """`values` under the names that the canonical text uses: `1`, `2`, … for a sequence, their own for a mapping.
@@ -29,7 +31,10 @@ def bind(parameters: Parameters, values: Sequence[object] | Mapping[str, object]
         )
     given = () if values is None else tuple(values)
     if len(given) != parameters.positional:
-        raise ProgrammingError(f"the statement has {parameters.positional} parameters, {len(given)} values were given")
+        hint = "" if parameters.positional else f"; {PLACEHOLDERS}"
+        raise ProgrammingError(
+            f"the statement has {parameters.positional} parameters, {len(given)} values were given{hint}"
+        )
     return {str(number): value for number, value in enumerate(given, 1)}
 
 

@@ -64,7 +64,10 @@ class Storage:
             return cls(_directory(path), LocalFileSystem())
         try:
             filesystem = fsspec.filesystem(protocol, **{**_uncached(protocol), **(storage_options or {})})
-        except (ImportError, ValueError) as error:
+        except ImportError as error:
+            ours = "; pip install 'lakedbapi[s3]'" if protocol in ("s3", "s3a") else ""
+            raise errors.NotSupportedError(f"storage {protocol}://: {error}{ours}") from error
+        except ValueError as error:
             raise errors.OperationalError(f"storage {protocol}://: {error}") from error
         return cls(_directory(url), filesystem)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 import duckdb
@@ -99,6 +100,17 @@ def test_pandas(items: Cursor, method: str) -> None:
 def test_polars(items: Cursor, method: str) -> None:
     frame = getattr(items.execute("SELECT id, price FROM items ORDER BY id"), method)()
     assert frame.schema == {"id": pl.Int32, "price": pl.Decimal(9, 2)}
+
+
+@pytest.mark.parametrize(("method", "package"), [("fetch_df", "pandas"), ("fetch_polars", "polars")])
+def test_a_missing_package_is_named_and_no_row_lost(
+    items: Cursor, monkeypatch: pytest.MonkeyPatch, method: str, package: str
+) -> None:
+    items.execute("SELECT * FROM items")
+    monkeypatch.setitem(sys.modules, package, None)
+    with pytest.raises(NotSupportedError, match=rf"pip install 'lakedbapi\[{package}\]'"):
+        getattr(items, method)()
+    assert len(items.fetchall()) == 3
 
 
 def test_polars_read_database_takes_types_from_the_description(items: Cursor) -> None:

@@ -152,7 +152,9 @@ def test_nested_storage_options_become_dotted_names() -> None:
     [
         ("ducklake://shop/catalog.sqlite", "three slashes"),
         ("ducklake+s3://bucket/x", "data_path"),
-        ("s3://bucket/x", "unknown URL scheme"),
+        ("foo://bucket/x", "unknown URL scheme"),
+        ("s3://bucket/x", r"delta\+s3://…, .*data_path=s3://"),
+        ("postgresql://host/db", r"ducklake\+postgresql://"),
         ("ducklake:///", "needs the catalog's file"),
         ("", "needs a directory"),
         ("ducklake:///shop?read_only=maybe", "neither true nor false"),

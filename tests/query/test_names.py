@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+import lakedbapi
 from lakedbapi.errors import ProgrammingError
 from tests.dml.conftest import Lake
 
@@ -59,3 +60,19 @@ def test_a_view_cannot_be_changed_like_a_table(numbers: Lake) -> None:
 def test_an_unknown_catalog_is_named_with_the_attached_ones(numbers: Lake) -> None:
     with pytest.raises(ProgrammingError, match=r"'nosuch' is not attached \(attached: lake\)"):
         numbers("DELETE FROM nosuch.main.t")
+
+
+@pytest.mark.parametrize("sql", ["SELECT * FROM t", "DELETE FROM t", "CREATE TABLE t (i INTEGER)"])
+def test_without_a_catalog_that_is_said(sql: str) -> None:
+    with lakedbapi.connect("lake://") as connection:
+        with pytest.raises(ProgrammingError, match=r"no catalog is attached .*connection\.attach"):
+            connection.execute(sql)
+        assert connection.execute("SELECT 1").fetchone() == (1,)
+
+
+def test_the_name_of_the_directory_is_not_that_of_the_catalog(tmp_path: Path) -> None:
+    with (
+        lakedbapi.connect(tmp_path / "shop") as connection,
+        pytest.raises(ProgrammingError, match=r"no schema or catalog shop \(catalogs: lake\)"),
+    ):
+        connection.execute("SELECT * FROM shop.t")

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lakedbapi import ProgrammingError
-from lakedbapi.sql import parse
+from lakedbapi.sql import bind, parse
 from lakedbapi.sql.statements import Parameters, Select
 
 
@@ -87,6 +87,12 @@ def test_parameters_stand_everywhere_in_dml() -> None:
 def test_stored_definitions_refuse_parameters(text: str) -> None:
     with pytest.raises(ProgrammingError, match="cannot hold parameters"):
         parse(text)
+
+
+@pytest.mark.parametrize("text", ["select %s", "select :1"])
+def test_other_placeholders_are_told_from_ours(text: str) -> None:
+    with pytest.raises(ProgrammingError, match=r"write \? for each value"):
+        bind(parse(text).parameters, [1])
 
 
 PROTECTED = st.one_of(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import uuid
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -175,3 +176,10 @@ def test_what_others_write_is_found_although_it_was_not_there_when_the_directory
     assert (ours.exists(path), ours.size(path)) == (True, 2)
     with ours.filesystem.open(path) as file:  # As an engine does.
         assert file.read() == b"bb"
+
+
+def test_the_extra_of_a_missing_client_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "s3fs", None)
+    monkeypatch.delitem(sys.modules["fsspec.registry"]._registry, "s3", raising=False)
+    with pytest.raises(NotSupportedError, match=r"pip install 'lakedbapi\[s3\]'"):
+        Storage.of("s3://bucket/lake", {"endpoint_url": uuid.uuid4().hex})

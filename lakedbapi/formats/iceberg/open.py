@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from urllib.parse import unquote, urlsplit, urlunsplit
 
 from pyiceberg.catalog import load_catalog
 
-from lakedbapi.errors import NotSupportedError
+from lakedbapi.errors import NotSupportedError, ProgrammingError
 from lakedbapi.formats.base import Format
 from lakedbapi.formats.iceberg.catalog import IcebergCatalog
 from lakedbapi.formats.iceberg.failures import reported
@@ -45,7 +46,7 @@ def _source(location: str, options: Mapping[str, str]) -> Source:
     properties["py-io-impl"] = "pyiceberg.io.fsspec.FsspecFileIO"
     properties |= {_STORAGE_NAMES.get(name, name): value for name, value in storage_options.items()}
     if "warehouse" in options:
-        properties["warehouse"] = options["warehouse"]
+        properties["warehouse"] = _warehouse(options["warehouse"], properties["type"])
     name = options.get("catalog", "default")
     with reported(f"opening the Iceberg catalog {kind}"):
         return CatalogSource(_shown(location), load_catalog(name, **properties))
@@ -55,7 +56,19 @@ def _files(location: str, storage_options: Mapping[str, str]) -> Source:
     if location.endswith((".metadata.json", ".metadata.json.gz", ".json")):
         directory = location.rpartition("/")[0]
         return FileSource(Storage.of(directory, storage_options), location)
-    return DirectorySource(Storage.of(location, storage_options))
+    storage = Storage.of(location, storage_options)
+    if storage.is_local and not storage.is_directory(storage.root):
+        raise ProgrammingError(f"{storage.root}: no such directory, so there are no Iceberg tables")
+    return DirectorySource(storage)
+
+
+def _warehouse(text: str, type: str) -> str:
+    """A local one is absolute, since tables keep it in the places of their files; for others it may be a mere name."""
+    return _absolute(text) if type == "sql" and "://" not in text and not text.startswith("file:") else text
+
+
+def _absolute(path: str) -> str:
+    return os.path.abspath(os.path.expanduser(path))
 
 
 def _properties(kind: str, location: str) -> dict[str, str]:
@@ -71,7 +84,7 @@ def _properties(kind: str, location: str) -> dict[str, str]:
             return {**properties, "credential": f"{user}:{secret}", "oauth2-server-uri": f"{uri}/v1/oauth/tokens"}
         return {**properties, **({"token": secret} if secret else {})}
     if kind == "sqlite":
-        return {"type": "sql", "uri": f"sqlite://{url.path}"}
+        return {"type": "sql", "uri": f"sqlite:///{_absolute(url.path.removeprefix('/'))}"}
     if kind in ("postgresql", "postgres", "mysql", "mariadb"):
         driver = "postgresql+psycopg" if kind.startswith("postgres") else "mysql+pymysql"
         return {"type": "sql", "uri": urlunsplit((driver, url.netloc, url.path, url.query, ""))}

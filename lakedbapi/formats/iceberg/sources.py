@@ -8,6 +8,7 @@ import posixpath
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -118,12 +119,13 @@ class CatalogSource(Source):
         """Where a new table goes, without a slash at the end."""
         with reported(f"catalog {self.name}: finding a place for table {'.'.join((*namespace, table))}"):
             if isinstance(self.client, MetastoreCatalog) and self.client.namespace_exists(namespace):
-                return self.client._resolve_table_location(None, ".".join(namespace), table)
+                with suppress(ValueError):  # Neither the namespace nor the catalog says.
+                    return self.client._resolve_table_location(None, ".".join(namespace), table)
         warehouse = self.client.properties.get("warehouse", "")
         if "/" not in warehouse:
             raise NotSupportedError(
-                f"catalog {self.name} does not say where new tables go: give it a warehouse, or the table a place: "
-                f"CREATE TABLE {table} (…) WITH ('location' = 's3://…')"
+                f"catalog {self.name} does not say where new tables go: connect with the option warehouse=…, a "
+                f"directory or URL, or give the table a place: CREATE TABLE {table} (…) WITH ('location' = 's3://…')"
             )
         return "/".join((warehouse.rstrip("/"), *namespace, table))
 

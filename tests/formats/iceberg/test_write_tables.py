@@ -10,6 +10,7 @@ import pytest
 from pyiceberg.types import LongType
 
 import lakedbapi
+from lakedbapi import NotSupportedError, ProgrammingError
 from tests.formats.iceberg.writing import Lake, rows, values
 
 
@@ -208,3 +209,37 @@ def test_metrics(place: Lake, lake: lakedbapi.Connection) -> None:
     assert lower[3] == b"\0" * 7 + b"\x80"  # -0.0
     assert 4 not in lower
     assert (lower[5], upper[5]) == (b"\xff\x6a", b"\x00\xfa")
+
+
+def test_relative_places_are_those_of_the_time_of_connecting(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (elsewhere := tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path)
+    with lakedbapi.connect("iceberg+sqlite:///catalog.db?warehouse=warehouse", autocommit=True) as connection:
+        monkeypatch.chdir(elsewhere)
+        connection.execute("CREATE TABLE t (i INTEGER)")
+        connection.execute("INSERT INTO t VALUES (1)")
+    with lakedbapi.connect(f"iceberg+sqlite:///{tmp_path}/catalog.db") as connection:
+        assert connection.execute("SELECT i FROM t").fetchall() == [(1,)]
+        (path,) = connection.execute("SELECT path FROM files('t')").fetchone() or ("",)
+    assert Path(path.removeprefix("file://")).is_relative_to(tmp_path / "warehouse")
+
+
+def test_without_a_warehouse_new_tables_have_no_place(tmp_path: Path) -> None:
+    with (
+        lakedbapi.connect(f"iceberg+sqlite:///{tmp_path}/catalog.db", autocommit=True) as connection,
+        pytest.raises(NotSupportedError, match="warehouse=…"),
+    ):
+        connection.execute("CREATE TABLE t (i INTEGER)")
+
+
+def test_identity_columns_are_refused_with_the_way_out(tmp_path: Path) -> None:
+    with (
+        lakedbapi.connect(f"iceberg+sqlite:///{tmp_path}/catalog.db?warehouse={tmp_path}/w") as connection,
+        pytest.raises(NotSupportedError, match="autoincrement=False"),
+    ):
+        connection.execute("CREATE TABLE t (i INTEGER AUTOINCREMENT)")
+
+
+def test_a_missing_directory_has_no_tables(tmp_path: Path) -> None:
+    with pytest.raises(ProgrammingError, match="no such directory"):
+        lakedbapi.connect(f"iceberg:///{tmp_path}/none").execute("SHOW TABLES")
