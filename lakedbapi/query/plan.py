@@ -53,14 +53,20 @@ def _require_known(context: Context, select: Select, found: Mapping[RelationName
         return
     known = {name.name.casefold() for name in found}
     known |= {cte.alias.casefold() for cte in select.tree.find_all(exp.CTE)}
+    places = {part.casefold() for name in found for part in (name.catalog, name.schema)} | _PLACES_OF_THE_ENGINE
     for table in select.tree.find_all(exp.Table):
-        name = table_name(table)
-        if isinstance(table.this, exp.Identifier) and name not in known and not name.startswith(_OF_THE_ENGINE):
+        name, place = table_name(table), table.db.casefold()
+        misplaced = place != "" and place not in places
+        if isinstance(table.this, exp.Identifier) and (
+            misplaced or (name not in known and not name.startswith(_OF_THE_ENGINE))
+        ):
             resolve_relation(context, Name(tuple(part.name for part in table.parts)))
 
 
 _OF_THE_ENGINE = ("duckdb_", "pg_", "pragma_", "sqlite_")
 """What the names of the engine's system tables begin with."""
+
+_PLACES_OF_THE_ENGINE = frozenset({"information_schema", "pg_catalog", "system", "temp", "memory", "main"})
 
 
 def nullability(context: Context, select: Select) -> tuple[bool | None, ...]:

@@ -71,8 +71,7 @@ def test_without_a_catalog_that_is_said(sql: str) -> None:
 
 
 def test_the_name_of_the_directory_is_not_that_of_the_catalog(tmp_path: Path) -> None:
-    with (
-        lakedbapi.connect(tmp_path / "shop") as connection,
-        pytest.raises(ProgrammingError, match=r"no schema or catalog shop \(catalogs: lake\)"),
-    ):
-        connection.execute("SELECT * FROM shop.t")
+    with lakedbapi.connect(tmp_path / "shop") as connection:
+        connection.execute("CREATE TABLE t (i INTEGER)")
+        with pytest.raises(ProgrammingError, match=r"no schema or catalog shop \(catalogs: lake\)"):
+            connection.execute("SELECT * FROM shop.t")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Callable, Mapping
 
 from lakedbapi.errors import ProgrammingError
@@ -34,10 +35,13 @@ def whole_number(properties: Mapping[str, str], name: str, default: int) -> int:
 
 def check_properties(table: str, properties: Mapping[str, str]) -> None:
     """ProgrammingError for a property that is spelled otherwise, a value that it cannot have, and for those that
-    writers keep themselves. Unknown ones are let through."""
+    writers keep themselves. Unknown ones are let through, unless they look like a slip of a known one."""
     for name, value in properties.items():
         own = _BY_FOLDED.get(name.casefold())
         if own is None:
+            meant = _meant(name.casefold())
+            if meant is not None:
+                raise ProgrammingError(f"property {name!r} of {table!r} is not known; did you mean {meant!r}?")
             continue
         if own != name:
             raise ProgrammingError(f"property {name!r} of {table!r} is spelled {own!r}; other programs overlook it")
@@ -46,6 +50,14 @@ def check_properties(table: str, properties: Mapping[str, str]) -> None:
         fits, expected = _VALUES[own]
         if not fits(value.strip().casefold()):
             raise ProgrammingError(f"property {name!r} of {table!r} cannot be {value!r}: it is {expected}")
+
+
+def _meant(folded: str) -> str | None:
+    """The known property of which a name has left out `delta.`, or a letter or two."""
+    if not folded.startswith("delta."):
+        return _BY_FOLDED.get(f"delta.{folded}")
+    near = difflib.get_close_matches(folded, _BY_FOLDED, n=1, cutoff=0.93)
+    return _BY_FOLDED[near[0]] if near else None
 
 
 Rule = tuple[Callable[[str], bool], str]

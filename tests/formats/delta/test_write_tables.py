@@ -387,3 +387,12 @@ def test_a_failed_create_as_select_leaves_its_name_free(lake: lakedbapi.Connecti
     assert not table.exists()
     lake.execute("CREATE TABLE t AS SELECT 1 AS i")
     assert values(lake, "SELECT i FROM t") == [1]
+
+
+@pytest.mark.parametrize("slip", ["delta.enableChangeDataFed", "enableChangeDataFeed"])
+def test_a_slip_in_the_name_of_a_property_is_told(lake: lakedbapi.Connection, slip: str) -> None:
+    lake.execute("CREATE TABLE t (i BIGINT)")
+    for statement in (f"ALTER TABLE t SET ('{slip}' = 'true')", f"CREATE TABLE u (i BIGINT) WITH ('{slip}' = 'true')"):
+        with pytest.raises(ProgrammingError, match=r"did you mean 'delta\.enableChangeDataFeed'"):
+            lake.execute(statement)
+    lake.execute("ALTER TABLE t SET ('owner' = 'me', 'delta.universalFormat.enabledFormats' = 'iceberg')")
