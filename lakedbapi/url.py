@@ -353,11 +353,18 @@ _CATALOG_SUFFIXES = {
 }
 
 
+_MARKERS = {"_delta_log": "delta", ".hoodie": "hudi"}
+
+
 def _sniffed_format(path: Path) -> str:
-    if (path / "_delta_log").is_dir():
-        return "delta"
-    if (path / ".hoodie").is_dir():
-        return "hudi"
+    """That of the table which the directory is, of the lake in it, or of the tables right below it."""
+    for marker, format in _MARKERS.items():
+        if (path / marker).is_dir():
+            return format
+    if not (path / CATALOG_FILE).exists():
+        for marker, format in _MARKERS.items():
+            if any(path.glob(f"*/{marker}/")):
+                return format
     return "ducklake"
 
 

@@ -165,6 +165,15 @@ def test_misuse_says_what_to_write(url: str, message: str) -> None:
         parse(url)
 
 
+@pytest.mark.parametrize(("marker", "format"), [("_delta_log", "delta"), (".hoodie", "hudi")])
+def test_a_directory_of_tables_is_no_place_for_a_new_lake(tmp_path: Path, marker: str, format: str) -> None:
+    (tmp_path / "orders" / marker).mkdir(parents=True)
+    for directory in (tmp_path, tmp_path / "orders"):
+        assert parse(str(directory)).format == format
+    (tmp_path / "catalog.sqlite").touch()
+    assert parse(str(tmp_path)).format == "ducklake"
+
+
 def test_attach_names_the_catalog_after_its_file() -> None:
     assert parse_attach("ducklake:sqlite:a/meta-1.sqlite", None, {}).alias == "meta_1"
     assert parse_attach("ducklake:postgres:dbname=shop", None, {}).alias == "shop"
