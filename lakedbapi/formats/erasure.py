@@ -6,14 +6,16 @@ A purge deletes, compacts and expires by the other contracts; this one is for fi
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from lakedbapi.formats.base import Snapshot
-from lakedbapi.model.catalog import TableInfo
+from lakedbapi.model.catalog import SnapshotInfo, TableInfo
 from lakedbapi.model.scan import FileGroup, RowGroup
 
 END = "end_snapshot"
@@ -46,6 +48,7 @@ class UnreachableFile:
 
     `kind` is `SCHEDULED` (the catalog waits to remove it) or `ORPHAN` (the catalog does not know it); `is_own`: named
     as the format's writers name data files. `in_table`: it lies in the table's own folder. `changed` None = unknown.
+    `names` and `constants` as in `FileGroup`. `unknown` tells why it cannot be searched, if it cannot.
     """
 
     path: str
@@ -53,6 +56,9 @@ class UnreachableFile:
     is_own: bool
     in_table: bool
     changed: datetime | None
+    names: Mapping[int, str] = field(default_factory=dict)
+    constants: pa.Table | None = None
+    unknown: str = ""
 
 
 @dataclass(frozen=True)
@@ -68,6 +74,9 @@ class Wiped:
 class Erasure(ABC):
     """Of one catalog. Everything is read anew, whatever `base` is: what was committed since counts, too."""
 
+    way_out: str
+    """How files go that the catalog does not know, when other writers are to be feared no more."""
+
     @abstractmethod
     def stored(self, base: Snapshot, table: TableInfo) -> Sequence[StoredTable]:
         """The table, and dropped tables that had its name last, as far as kept snapshots have them."""
@@ -77,7 +86,19 @@ class Erasure(ABC):
         """Files that may hold rows of the table: in its folder, or below the data path in no other table's folder."""
 
     @abstractmethod
-    def remove(self, paths: Sequence[str]) -> None:
+    def forget(
+        self,
+        base: Snapshot,
+        table: TableInfo,
+        paths: pa.Array,
+        begins: npt.NDArray[np.int64],
+        ends: npt.NDArray[np.int64],
+    ) -> Sequence[SnapshotInfo]:
+        """End all snapshots that read data files at `paths` or lie between one of `begins` and the same of `ends`
+        (exclusive), but not the newest. Returns them, with others that the format cannot keep then."""
+
+    @abstractmethod
+    def remove(self, table: TableInfo, paths: Sequence[str]) -> None:
         """Remove files at once, with the catalog's notes of them, but none that some snapshot reads."""
 
     @abstractmethod

@@ -22,7 +22,9 @@ from sqlglot import exp
 
 from lakedbapi import dml, query, sql
 from lakedbapi.context import Context
+from lakedbapi.dml import strategy
 from lakedbapi.dml.addresses import Addresses
+from lakedbapi.dml.new_rows import NewRows
 from lakedbapi.dml.target import Target
 from lakedbapi.engine.base import Result, TableResult
 from lakedbapi.errors import DataError, Error, OperationalError, ProgrammingError
@@ -244,6 +246,8 @@ class _Purge:
 
     def _search_file(self, subject: Subject, table: TableInfo, file: UnreachableFile) -> tuple[int | None, str]:
         """The rows that match in a file that no snapshot reads; None and a reason if that cannot be told."""
+        if file.unknown:
+            return None, f"could not be searched: {file.unknown}"
         try:
             group = _single(subject, table, file)
             if group is None:
@@ -314,7 +318,9 @@ class _Purge:
             scan, parts = target.contents.scan(_among(target.contents.files, paths))
             addresses = Addresses.of(self._query(subject, table, scan))
             if len(addresses):
-                changes = target.contents.delete(parts, addresses.part, addresses.position)
+                new_rows = NewRows(target)
+                deleted = target.contents.delete(parts, addresses.part, addresses.position)
+                changes = new_rows.onto(strategy.settle(target, deleted, new_rows, "delete"))
                 # Without the condition, which has values of the rows.
                 operation = Operation("delete", table.id, deleted=len(addresses))
                 replace(target, table=subject.table).stage(changes, operation=operation)
@@ -350,15 +356,20 @@ class _Purge:
                     assert rows.snapshots is not None
                     begins.append(_numbers(rows.snapshots)[positions])
                     ends.append(_numbers(end)[positions])
-            kept = [info.id for info in subject.view.catalog.history()]
-            versions = _seeing(kept, np.concatenate(begins), np.concatenate(ends))
-            return subject.maintenance.expire(versions).snapshots
+            return subject.maintenance.erasure.forget(
+                subject.base, subject.table, paths, np.concatenate(begins), np.concatenate(ends)
+            )
 
         for info in self._settle(expire):
             self._did(f"snapshot {info.id}", "snapshot", None, "expired")
 
     def _remove(self, paths: Sequence[str]) -> None:
-        self.catalog.maintenance.erasure.remove(paths)
+        settle(
+            self.context,
+            self.alias,
+            self.table_id,
+            lambda subject: subject.maintenance.erasure.remove(subject.table, paths),
+        )
 
     @property
     def catalog(self) -> Catalog:
@@ -388,8 +399,7 @@ class _Purge:
         if left:
             reasons.append(
                 f"{', '.join(left[:20])}{' and more' if len(left) > 20 else ''}: if other writers were at work, purge "
-                "again; once none is, CALL ducklake_delete_orphaned_files(…, cleanup_all => true) removes orphan files "
-                "of lakes, and files of others have to be removed by hand"
+                f"again; {self.catalog.maintenance.erasure.way_out}, and files of others have to be removed by hand"
             )
         if shared:
             reasons.append(f"{', '.join(shared)}: another table has this file, too; purge that table as well")
@@ -407,15 +417,6 @@ def _numbers(values: pa.Array | pa.ChunkedArray) -> npt.NDArray[np.int64]:
     return numbers
 
 
-def _seeing(kept: Sequence[int], begins: npt.NDArray[np.int64], ends: npt.NDArray[np.int64]) -> list[int]:
-    """The snapshots (ascending) that lie in one of the ranges; ends are exclusive."""
-    edges = np.zeros(len(kept) + 1, np.int64)
-    np.add.at(edges, np.searchsorted(kept, begins), 1)
-    np.add.at(edges, np.searchsorted(kept, ends), -1)
-    seeing: list[int] = np.asarray(kept)[np.cumsum(edges)[:-1] > 0].tolist()
-    return seeing
-
-
 def _without_defaults(table: TableInfo) -> Schema:
     fields = tuple(replace(field, initial_default=None) for field in table.schema.fields)
     return Schema(fields)
@@ -429,11 +430,18 @@ def _single(subject: Subject, table: TableInfo, file: UnreachableFile) -> FileGr
     numbered = any(b"PARQUET:field_id" in (column.metadata or {}) for column in schema)
     names = {name.casefold() for name in schema.names}
     by_id = numbered and file.in_table
-    if not by_id and names.isdisjoint(name.casefold() for name in table.schema.names):
+    known = {*(name.casefold() for name in table.schema.names), *(name.casefold() for name in file.names.values())}
+    if not by_id and file.constants is None and names.isdisjoint(known):
         return None
     row = {"file_id": 0, "path": file.path, "record_count": count, "deleted_count": 0}
     files = pa.Table.from_pylist([row], schema=DATA_FILES)
-    return FileGroup(files, match=FIELD_ID if by_id else NAME, embedded=frozenset())
+    return FileGroup(
+        files,
+        match=FIELD_ID if by_id else NAME,
+        names={} if by_id else file.names,
+        constants=file.constants,
+        embedded=frozenset(),
+    )
 
 
 def _report(lines: Sequence[_Line]) -> Result:

@@ -31,7 +31,7 @@ def read_checkpoint(storage: Storage, root: str, checkpoint: Checkpoint) -> Acti
     else:
         tables = [_read(storage, file.path) for file in checkpoint.files]
         top = _few_actions(tables)
-    tables += [_read(storage, _sidecar(root, path)) for path in top.sidecars]
+    tables += [_read(storage, sidecar_path(root, path)) for path in top.sidecars]
     adds = [top.adds, *(from_struct(table["add"], ADDS) for table in tables if "add" in table.schema.names)]
     removes = [
         top.removes,
@@ -42,7 +42,8 @@ def read_checkpoint(storage: Storage, root: str, checkpoint: Checkpoint) -> Acti
     )
 
 
-def _sidecar(root: str, path: str) -> str:
+def sidecar_path(root: str, path: str) -> str:
+    """The full path of a sidecar as a checkpoint names it."""
     return unquote(path) if "://" in path or path.startswith("/") else f"{root}{LOG}_sidecars/{unquote(path)}"
 
 

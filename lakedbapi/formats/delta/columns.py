@@ -56,6 +56,15 @@ REMOVES = pa.schema(
 CDC = pa.schema([("path", pa.string()), ("partition_values", TEXT_MAP), ("size", pa.int64()), ("version", pa.int64())])
 
 
+def as_adds(actions: pa.Table) -> pa.Table:
+    """File actions in the columns of `ADDS`, with NULL for what they do not have."""
+    columns = [
+        actions[field.name] if field.name in actions.schema.names else pa.nulls(actions.num_rows, field.type)
+        for field in ADDS
+    ]
+    return pa.Table.from_arrays(columns, schema=ADDS)
+
+
 def log_name(column: str) -> str:
     """The name in the log: `partition_values` is `partitionValues` there."""
     first, *rest = column.split("_")

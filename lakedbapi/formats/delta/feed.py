@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from lakedbapi.errors import ProgrammingError
 from lakedbapi.formats.base import CHANGE_TYPE, ChangeScan
-from lakedbapi.formats.delta.columns import ADDS, FILES
+from lakedbapi.formats.delta.columns import FILES, as_adds
 from lakedbapi.formats.delta.commits import Actions
 from lakedbapi.formats.delta.contents import TableContents
 from lakedbapi.formats.delta.paths import full_paths
@@ -79,7 +79,7 @@ class _Version:
 
     def _told(self) -> ChangeScan:
         """The rows of change files, each of which says what happened to it."""
-        files = _in_columns(self.actions.cdc)
+        files = as_adds(self.actions.cdc)
         # Change files have no field id for the kind of change.
         groups = tuple(
             replace(group, match=NAME, names={**group.names, _KIND.id: CHANGE_TYPE} if group.names else {})
@@ -127,10 +127,10 @@ class _Version:
     def _complete(self, removes: pa.Table) -> pa.Table:
         """Removed files, with what the log told when it added them where it does not say it again."""
         if not self.table.partitioning or not removes["partition_values"].null_count:
-            return _in_columns(removes)
+            return as_adds(removes)
         before = self.log.at_version(self.version - 1)
         number = pc.index_in(file_keys(self.log.root, removes), file_keys(self.log.root, before.files))
-        return _in_columns(before.files.take(number.drop_null()))
+        return as_adds(before.files.take(number.drop_null()))
 
     def _vectors(self, files: pa.Table) -> list[DeleteVector]:
         descriptors: list[dict[str, Any] | None] = files["deletion_vector"].to_pylist()
@@ -143,12 +143,3 @@ class _Version:
 def _changing(actions: pa.Table) -> pa.Table:
     """Those that change what the table says; the others only rearrange it."""
     return actions.filter(pc.fill_null(actions["data_change"], True))
-
-
-def _in_columns(actions: pa.Table) -> pa.Table:
-    """File actions in the columns of `ADDS`."""
-    columns = [
-        actions[field.name] if field.name in actions.schema.names else pa.nulls(actions.num_rows, field.type)
-        for field in ADDS
-    ]
-    return pa.Table.from_arrays(columns, schema=ADDS)

@@ -57,8 +57,9 @@ class LogListing:
         wanted = range(first, version + 1)
         missing = [number for number in wanted if number not in self.commits]
         if (start is None and 0 in missing) or version > self.latest or version < 0:
+            ended = " any more, since its log was cleaned up or purged" if 0 <= version < self.earliest else ""
             raise ProgrammingError(
-                f"Delta table {table} has no version {version} (DELTA_VERSION_NOT_FOUND): {self.range_text}"
+                f"Delta table {table} has no version {version}{ended} (DELTA_VERSION_NOT_FOUND): {self.range_text}"
             )
         if missing:
             raise OperationalError(

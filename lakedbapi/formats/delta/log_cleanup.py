@@ -16,7 +16,8 @@ if TYPE_CHECKING:
     from lakedbapi.formats.delta.table import DeltaTable
 
 _MONTH = "interval 30 days"
-_VERSIONED = re.compile(r"(\d{20})\.(?:json|crc|checkpoint\..*|\d{20}\.compacted\.json)")
+VERSIONED = re.compile(r"(\d{20})\.(?:json|crc|checkpoint\..*|\d{20}\.compacted\.json)")
+"""A file that is about the version in its name."""
 
 
 def clean_log(storage: Storage, table: DeltaTable, state: TableState) -> None:
@@ -37,7 +38,7 @@ def clean_log(storage: Storage, table: DeltaTable, state: TableState) -> None:
     kept = max(old)
     doomed = []
     for entry in storage.entries(table.root + LOG):
-        match = _VERSIONED.fullmatch(entry.name)
+        match = VERSIONED.fullmatch(entry.name)
         if match is not None and not entry.is_directory and int(match[1]) < kept:
             doomed.append(entry.path)
     # Oldest first: what is left after an interruption reads as before.

@@ -13,6 +13,7 @@ from lakedbapi.formats.base import CommitResult, Snapshot
 from lakedbapi.formats.delta import vacuum
 from lakedbapi.formats.delta.checkpoint_writer import retention_of, write_checkpoint
 from lakedbapi.formats.delta.compaction import clustering_columns, compact, compaction_groups
+from lakedbapi.formats.delta.erasure import DeltaErasure
 from lakedbapi.formats.delta.log_cleanup import clean_log
 from lakedbapi.formats.delta.snapshot import DeltaSnapshot
 from lakedbapi.formats.erasure import Erasure
@@ -104,10 +105,7 @@ class DeltaMaintenance(Maintenance):
 
     @property
     def erasure(self) -> Erasure:
-        raise NotSupportedError(
-            "PURGE does not know Delta tables: DELETE the rows, REORG TABLE … APPLY (PURGE), set the table's property "
-            "'delta.deletedFileRetentionDuration' to 'interval 0 hours' and VACUUM it; its log keeps bounds of columns"
-        )
+        return DeltaErasure(self._catalog)
 
     def _cutoff(self, table: TableInfo) -> datetime:
         return ago(retention_of(table.properties))

@@ -56,15 +56,15 @@ def stored_files(storage: Storage, root: str) -> pa.Table:
     what is hidden, and without tables below it."""
     found = storage.list(root)
     relative = pc.utf8_slice_codeunits(found["path"], len(root))
-    nested = _nested(relative)
+    below = nested(relative)
     shown = pc.replace_substring_regex(relative, f"^{CHANGE_DATA}", "")
     foreign = pc.or_(pc.match_substring_regex(shown, _HIDDEN), pc.starts_with(relative, "metadata/"))
-    for directory in nested:
+    for directory in below:
         foreign = pc.or_(foreign, pc.starts_with(relative, directory))
     return found.filter(pc.invert(foreign))
 
 
-def _nested(relative: pa.ChunkedArray) -> list[str]:
+def nested(relative: pa.ChunkedArray) -> list[str]:
     """Directories of tables below this one."""
     logs = relative.filter(pc.match_substring(relative, f"/{LOG}"))
     return sorted({path[: path.index(f"/{LOG}") + 1] for path in logs.to_pylist()})
@@ -74,13 +74,19 @@ def named(state: TableState, files: pa.Table) -> pa.Array:
     """Full paths of files of the log and of their deletion vectors; as the log has them as well, since not all writers
     escape paths."""
     plain = pc.binary_join_element_wise(state.root, files["path"].combine_chunks(), "")
-    vectors = files["deletion_vector"].combine_chunks()
-    in_files = []
+    vectors = pa.array(vector_files(state.root, files["deletion_vector"]), pa.string())
+    return pa.concat_arrays([full_paths(state.root, files["path"]), plain, vectors])
+
+
+def vector_files(root: str, vectors: pa.ChunkedArray) -> list[str]:
+    """Full paths of the files that deletion vectors lie in."""
+    descriptors = vectors.combine_chunks()
+    found: list[str | None] = []
     for kind in ("u", "p"):
-        stored = vectors.filter(pc.fill_null(pc.equal(vectors.field("storageType"), kind), False))
+        stored = descriptors.filter(pc.fill_null(pc.equal(descriptors.field("storageType"), kind), False))
         names = pc.unique(stored.field("pathOrInlineDv")).to_pylist()
-        in_files += [file_path(state.root, {"storageType": kind, "pathOrInlineDv": name}) for name in names]
-    return pa.concat_arrays([full_paths(state.root, files["path"]), plain, pa.array(in_files, pa.string())])
+        found += [file_path(root, {"storageType": kind, "pathOrInlineDv": name}) for name in names]
+    return [path for path in found if path is not None]
 
 
 def _first_since(log: DeltaTable, cutoff: datetime) -> int:
