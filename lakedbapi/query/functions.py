@@ -18,7 +18,7 @@ from lakedbapi.model.sql_types import quote_identifier
 from lakedbapi.query.change_feed import CHANGES, DELETIONS, INSERTIONS, change_feed
 from lakedbapi.query.constants import evaluate
 from lakedbapi.query.history import history_rows, snapshot_rows
-from lakedbapi.query.names import ResolvedTable, resolve_catalog, resolve_table
+from lakedbapi.query.names import ResolvedTable, catalog_alias, resolve_catalog, resolve_table
 from lakedbapi.query.travel import timestamp_of, version_of
 from lakedbapi.sql.references import is_procedure
 from lakedbapi.sql.statements import Function, Name
@@ -48,14 +48,17 @@ class _Call:
 
     @property
     def table_name(self) -> Name:
-        """The table that the arguments name, looked up in the call's catalog."""
+        """The table that the arguments name, in full where no schema has the first part: that may be a catalog, too."""
         table = self.arguments.get("table_name")
         if not isinstance(table, str):
             raise ProgrammingError(f"{self.text} needs the table's name as text")
         parts = tuple(table.split(".")) if "schema" not in self.arguments else (self.arguments["schema"], table)
+        alias, schema = self.context.search_path
         if len(parts) == 1:
-            alias, schema = self.context.search_path
             parts = (schema if alias == self.alias else "main", *parts)
+        elif len(parts) == 2 and "schema" not in self.arguments and self.view.schema(parts[0]) is None:
+            other = catalog_alias(self.context, parts[0])
+            parts = parts if other is None else (other, schema if alias == other else "main", parts[1])
         return Name(parts if len(parts) == 3 else (self.alias, *parts))
 
     def table(self) -> ResolvedTable:
@@ -97,7 +100,10 @@ def lake_function(
     unknown = sorted(set(arguments) - set(made.arguments) - set(made.full_arguments))
     if unknown:
         raise ProgrammingError(f"{function.of} has no argument {unknown[0]!r}; it has: {', '.join(made.arguments)}")
-    return made.run(_Call(context, str(function.of), resolve_catalog(context, alias), arguments, special, shown))
+    call = _Call(context, str(function.of), resolve_catalog(context, alias), arguments, special, shown)
+    if isinstance(arguments.get("table_name"), str) and len(call.table_name.parts) == 3:
+        call = replace(call, alias=resolve_catalog(context, call.table_name.parts[0]))
+    return made.run(call)
 
 
 def _snapshots(call: _Call) -> dict[str, Relation]:

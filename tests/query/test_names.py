@@ -75,3 +75,14 @@ def test_the_name_of_the_directory_is_not_that_of_the_catalog(tmp_path: Path) ->
         connection.execute("CREATE TABLE t (i INTEGER)")
         with pytest.raises(ProgrammingError, match=r"no schema or catalog shop \(catalogs: lake\)"):
             connection.execute("SELECT * FROM shop.t")
+
+
+@pytest.mark.parametrize("name", ["wh.t", "wh.main.t"])
+def test_a_lake_function_asks_the_catalog_of_its_table(tmp_path: Path, name: str) -> None:
+    with lakedbapi.connect(tmp_path / "shop", autocommit=True) as connection:
+        connection.attach(f"delta:{tmp_path}/warehouse", "wh")
+        connection.execute("CREATE TABLE t (i INTEGER)")
+        connection.execute("CREATE TABLE wh.t AS SELECT 1 AS j")
+        operations = connection.execute(f"SELECT operation FROM history('{name}')").fetchall()
+        assert operations == [("CREATE TABLE AS SELECT",)]
+        assert len(connection.execute("SELECT * FROM history('lake.t')").fetchall()) == 1
