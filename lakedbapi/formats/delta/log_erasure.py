@@ -15,6 +15,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+import pyarrow.compute as pc
+
 from lakedbapi.errors import ConflictError
 from lakedbapi.formats.delta.checkpoint_writer import LAST, write_checkpoint
 from lakedbapi.formats.delta.checkpoints import sidecar_path
@@ -31,7 +33,7 @@ from lakedbapi.storage.filesystem import Storage
 if TYPE_CHECKING:
     from lakedbapi.formats.delta.catalog import DeltaCatalog
 
-_KNOWN = re.compile(rf"{VERSIONED.pattern}|\.[^/]+\.crc")
+_KNOWN = re.compile(rf"{VERSIONED.pattern}|(?:.*/)?\.[^/]+\.crc")
 """Files that are about versions, and the checksums that Hadoop writes beside files on a local disk."""
 
 
@@ -100,6 +102,7 @@ def _lines(*actions: dict[str, Any]) -> bytes:
 
 def unknown_files(storage: Storage, root: str) -> list[str]:
     """Files of the log that nobody reads, such as those of writers that died: what they tell is not known."""
-    listing = storage.list(root + LOG)["path"].to_pylist()
+    found = storage.list(root + LOG)
+    listing = found.filter(pc.not_equal(found["size"], 0))["path"].to_pylist()
     names = {path: path[len(root + LOG) :] for path in listing}
     return [path for path, name in names.items() if name != LAST and not _KNOWN.fullmatch(name)]

@@ -273,10 +273,31 @@ def test_a_shared_file_of_another_table_stays(sql: Sql, tmp_path: Path) -> None:
 
 
 def test_a_file_of_the_log_that_is_not_known_is_reported(t: Sql, table: Path) -> None:
-    (table / "_delta_log" / "_commit_1.json.tmp").write_text("{}")
-    assert [line[1:] for line in t(PURGE) if line[0].endswith(".tmp")] == [
-        ("log file", None, "unknown: remove it by hand once no writer runs")
+    log = table / "_delta_log"
+    (log / "_sidecars").mkdir()
+    for name in (
+        "_commit_1.json.tmp",
+        "_sidecars/x.parquet",
+        "_sidecars/.x.parquet.crc",
+        ".00000000000000000001.json.crc",
+    ):
+        (log / name).write_text("{}")
+    (log / ".mark").touch()
+    told = "unknown: remove it by hand once no writer runs"
+    assert [line for line in t(PURGE) if line[1] == "log file"] == [
+        (str(log / name), "log file", None, told) for name in ("_commit_1.json.tmp", "_sidecars/x.parquet")
     ]
+
+
+def test_checkpoints_with_sidecars(golden: Callable[[str], Path], connect: Connect, tmp_path: Path) -> None:
+    shutil.copytree(golden("g-v2-checkpoint-json"), tmp_path / "t")
+    connection = connect(tmp_path, autocommit=True)
+    sidecars = tmp_path / "t" / "_delta_log" / "_sidecars"
+    assert list(sidecars.glob("*.parquet"))
+    left = connection.execute("SELECT * FROM t WHERE id <> 3 ORDER BY id").fetchall()
+    connection.execute("PURGE FROM t WHERE id = 3")
+    assert not list(sidecars.glob("*.parquet"))
+    assert connection.execute("SELECT * FROM t ORDER BY id").fetchall() == left
 
 
 # Interruptions and others at work
