@@ -104,11 +104,9 @@ class Lake:
 
     def _check_row_ids(self, table: Table) -> None:
         """Rows keep their ids, no id is given twice, and each row names the snapshot that brought this version."""
-        key = quoted(table.key.name)
-        rows = self.observer.execute(f"SELECT {key}, rowid, snapshot_id FROM {quoted(table.name)}").fetchall()
         identities = table.keys()
         owners = {row_id: identity for (id, identity), row_id in self._row_ids.items() if id == table.id}
-        for value, row_id, snapshot in rows:
+        for value, row_id, snapshot in self._rows_by_id(table):
             identity = identities[int(value)]
             known = self._row_ids.setdefault((table.id, identity), row_id)
             assert known == row_id, f"the row {value} of {table.name} had the id {known} and has {row_id}"
@@ -117,6 +115,11 @@ class Lake:
             if self.may_rewrite(table.id):
                 latest = self.newest
             assert earliest <= snapshot <= latest, f"the row {value} of {table.name} says {snapshot}, not {latest}"
+
+    def _rows_by_id(self, table: Table) -> list[tuple[Value, int, int]]:
+        """Key, row id, and number of the snapshot that the row names."""
+        key = quoted(table.key.name)
+        return self.observer.execute(f"SELECT {key}, rowid, snapshot_id FROM {quoted(table.name)}").fetchall()
 
     def _version_of(self, table: Table, identity: int) -> tuple[int, int]:
         """The snapshots that last changed the values of a row, and last touched it."""
@@ -167,11 +170,15 @@ class Client:
     def open(self) -> Open:
         """Pinned now, if it was not; in autocommit each statement sees the newest snapshot."""
         if self._open is None or (self.autocommit and self._open.base != self.lake.newest):
-            self.cursor.execute("SHOW TABLES")
+            self._pin()
             newest = self.lake.newest
             tables = {id: table.as_committed() for id, table in self.lake.history[newest].items()}
             self._open = Open(newest, tables)
         return self._open
+
+    def _pin(self) -> None:
+        """Begin a transaction on the newest snapshot."""
+        self.cursor.execute("SHOW TABLES")
 
     @property
     def tables(self) -> Tables:

@@ -1,32 +1,21 @@
-"""Random programs on a Delta table: the steps of `machine` that Delta has. The table's versions are the history.
-
-Its commits may meet more conflicts than the model predicts, since they are serializable: where it says that a commit
-goes together with others, that one may also fail, but must not go through with another outcome.
-"""
+"""Random programs on a Delta table. The table's versions are the history."""
 
 from __future__ import annotations
 
-import tempfile
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 
-from compliance.model.clients import Client, Lake, same, without_idle_updates
-from compliance.model.machine import DML, WEIGHTS
-from compliance.model.merge_steps import MergeSteps
-from compliance.model.program import Data
-from compliance.model.table_steps import TableSteps
-from compliance.model.tables import Table, Tables, Verdict, changes_between
-from compliance.model.transaction_steps import TransactionSteps
+from compliance.model.clients import Lake, same, without_idle_updates
+from compliance.model.one_table import OneTablePrograms
+from compliance.model.tables import Table, changes_between
 from compliance.model.values import VARCHAR, Column, Plain, Value, canonical
 
-_OTHER_TABLES = {"create_table", "create_table_as", "drop_table", "rename_table", "alter_partitioning"}
 _MAPPED = {"drop_column", "rename_column", "alter_struct"}
 
 
@@ -80,49 +69,25 @@ class DeltaLake(Lake):
         return dict(self.observer.execute("SELECT snapshot_id, snapshot_time FROM history('t')").fetchall())
 
 
-class DeltaClient(Client):
-    def _outcome(self) -> tuple[Verdict, Tables]:
-        verdict, merged = super()._outcome()
-        alone = self.open.base == self.lake.newest or self._is_idle
-        return (verdict if alone or verdict != Verdict.COMMITS else Verdict.EITHER), merged
-
-
-class DeltaPrograms(MergeSteps, TableSteps, TransactionSteps, RuleBasedStateMachine):  # type: ignore[misc]
-    """Statements on one table by two connections."""
-
+class DeltaPrograms(OneTablePrograms):
     setting = DeltaSetting()
     initial_defaults = False
 
-    def __init__(self) -> None:
-        super().__init__()
-        self._folder = tempfile.TemporaryDirectory()
-        self._sound = False
-        left_out = _OTHER_TABLES | (set() if self.setting.mapping != "none" else _MAPPED)
-        left_out |= set() if self.setting.feed else {"feed"}
-        self._steps = [kind for kind, weight in WEIGHTS.items() if kind not in left_out for _ in range(weight)]
-        properties = {
+    def left_out(self) -> set[str]:
+        unmapped = set() if self.setting.mapping != "none" else _MAPPED
+        return {"alter_partitioning"} | unmapped | (set() if self.setting.feed else {"feed"})
+
+    def properties(self) -> Mapping[str, str]:
+        return {
             "delta.enableDeletionVectors": str(self.setting.vectors).lower(),
             "delta.columnMapping.mode": self.setting.mapping,
             "delta.enableChangeDataFeed": str(self.setting.feed).lower(),
             "delta.enableTypeWidening": "true",
             "delta.checkpointInterval": "4",
         }
-        stated = [f"'{name}' = '{value}'" for name, value in properties.items()]
-        self.table_options = f" WITH ({', '.join(stated)})"
 
-    @initialize(source=st.data())
-    def set_up(self, source: Any) -> None:
-        url = f"delta:///{self._folder.name}/lake"
-        Path(self._folder.name, "lake").mkdir()
-        data = Data(source)
-        self.lake = DeltaLake(url)
-        self.clients = [DeltaClient(self.lake), DeltaClient(self.lake, autocommit=data.draw(st.integers(0, 3)) == 0)]
-        self.keys = 0
-        client = self.clients[0]
-        self.create(data, client, "t")
-        self.insert_range(data, client)
-        client.commit()
-        self._sound = True
+    def new_lake(self, folder: Path) -> Lake:
+        return DeltaLake(f"delta:///{folder}")
 
     def _partition(self, draw: Any, columns: Sequence[Column]) -> tuple[tuple[int, str], ...]:
         """By columns whose values all have a text of their own: the empty one is NULL."""
@@ -130,37 +95,3 @@ class DeltaPrograms(MergeSteps, TableSteps, TransactionSteps, RuleBasedStateMach
         if not keys or not self.setting.partitioned:
             return ()
         return tuple(draw(st.lists(st.sampled_from(keys), min_size=1, max_size=2, unique=True)))
-
-    @rule(source=st.data())
-    def step(self, source: Any) -> None:
-        """By the first connection mostly."""
-        self._sound = False
-        data = Data(source)
-        client = self.clients[data.draw(st.sampled_from([0, 0, 1]))]
-        getattr(self, data.draw(st.sampled_from(self._steps)))(data, client)
-        self._sound = True
-
-    def race(self, data: Data, client: Client) -> None:
-        """Both change something and commit."""
-        for other in data.draw(st.permutations(self.clients)):
-            getattr(self, data.draw(st.sampled_from(DML)))(data, other)
-        self.commit_both(data, client)
-
-    def teardown(self) -> None:
-        try:
-            if self._sound:
-                self._check_history()
-        finally:
-            for client in getattr(self, "clients", ()):
-                client.close()
-            if hasattr(self, "lake"):
-                self.lake.close()
-            self._folder.cleanup()
-
-    def _check_history(self) -> None:
-        for client in self.clients:
-            client.rollback()
-        self.lake.check_history()
-        if self.setting.feed:
-            for table in self.lake.history[self.lake.newest].values():
-                self.lake.check_feed(0, self.lake.newest, table)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, ClassVar
 
 from hypothesis import note
 from hypothesis import strategies as st
@@ -44,6 +44,10 @@ class TableSteps(Program):
     """What stands behind the columns of CREATE TABLE."""
     initial_defaults = True
     """Whether a new column can have a value in the rows that are there."""
+    first_defaults = True
+    """Whether the columns of a new table can have defaults."""
+    scalars: Sequence[Plain] = SCALARS
+    wider: ClassVar[Mapping[Type, tuple[Plain, ...]]] = WIDER
 
     def create(self, data: Data, client: Client, name: str) -> None:
         """A new table of that name, which is free."""
@@ -51,6 +55,8 @@ class TableSteps(Program):
         columns = [Column(number(), draw(st.sampled_from(["id", "Key"])), draw(st.sampled_from([INTEGER, BIGINT])))]
         names = draw(st.permutations(COLUMN_NAMES))[: draw(st.integers(1, 5))]
         columns += [self._new_column(draw, column_name) for column_name in names]
+        if not self.first_defaults:
+            columns = [replace(column, default=None) for column in columns]
         defined = ", ".join(self.definition(column) for column in columns)
         partition = self._partition(draw, columns) if draw(st.booleans()) else ()
         sql = f"CREATE TABLE {quoted(name)} ({defined})"
@@ -68,7 +74,7 @@ class TableSteps(Program):
         return Column(self.lake.number(), name, type, nullable, default)
 
     def _types(self) -> st.SearchStrategy[Type]:
-        scalars: st.SearchStrategy[Type] = st.sampled_from(SCALARS)
+        scalars: st.SearchStrategy[Type] = st.sampled_from(self.scalars)
         simple = st.one_of(scalars, scalars, st.sampled_from([ListOf(INTEGER), ListOf(VARCHAR)]))
         flat = self._structs(simple)
         return st.one_of(scalars, simple, flat, self._structs(st.one_of(simple, flat)))
@@ -86,8 +92,7 @@ class TableSteps(Program):
             text += f" DEFAULT {literal(column.default, column.type)}"
         return text if column.nullable else f"{text} NOT NULL"
 
-    @staticmethod
-    def _partition(draw: Any, columns: Sequence[Column]) -> tuple[tuple[int, str], ...]:
+    def _partition(self, draw: Any, columns: Sequence[Column]) -> tuple[tuple[int, str], ...]:
         keys = []
         for column in columns[1:]:
             if isinstance(column.type, Plain):
@@ -177,10 +182,25 @@ class TableSteps(Program):
         sql = f"ALTER TABLE {quoted(table.name)} ADD COLUMN {self.definition(column)}"
         if name.casefold() in {other.casefold() for other in table.names}:
             self.expect_failure(client, sql, (), lakedbapi.ProgrammingError)
-        elif not column.nullable and column.default is None and table.rows:
+        elif not self.can_be_added(column, table):
             self.expect_failure(client, sql, (), lakedbapi.NotSupportedError)
         else:
             self.alter(client, sql, altered(table, columns=(*table.columns, column)))
+
+    def can_be_added(self, column: Column, table: Table) -> bool:
+        if column.default is None:
+            return column.nullable or not self.had_rows(table)
+        return self.keeps_default(column)
+
+    @staticmethod
+    def keeps_default(column: Column) -> bool:
+        """Whether the format has a way to tell the value of a new column in older rows."""
+        return True
+
+    @staticmethod
+    def had_rows(table: Table) -> bool:
+        """Whether there may be rows that a new column has to have a value for."""
+        return bool(table.rows)
 
     def drop_column(self, data: Data, client: Client) -> None:
         table = self.choose_table(data, client)
@@ -211,12 +231,12 @@ class TableSteps(Program):
         table = self.choose_table(data, client)
         if table is None:
             return None
-        found = [path for path in paths(table.columns) if path.type in WIDER]
+        found = [path for path in paths(table.columns) if path.type in self.wider]
         if not found:
             return None
         path = data.draw(st.sampled_from(found))
         column = path.columns[-1]
-        type = data.draw(st.sampled_from(WIDER[column.type]))
+        type = data.draw(st.sampled_from(self.wider[column.type]))
         if path.columns[0].id == table.key.id and type not in INTEGERS:
             return None
         name = ".".join(quoted(c.name) for c in path.columns)
@@ -244,7 +264,7 @@ class TableSteps(Program):
         field = data.draw(st.sampled_from(column.type.fields))
         fields: tuple[Column, ...] | None = None
         if kind == "add":
-            type = data.draw(st.sampled_from(SCALARS))
+            type = data.draw(st.sampled_from(self.scalars))
             value = data.draw(values(type)) if self.initial_defaults else None
             new = Column(self.lake.number(), name, type, default=value, initial=value)
             default = "" if value is None else f" DEFAULT {literal(value, type)}"
@@ -260,6 +280,8 @@ class TableSteps(Program):
             fields = None if taken else edited(column.type.fields, [field.id], replace(field, name=name))
         if fields is None:
             self.expect_failure(client, sql, (), lakedbapi.ProgrammingError)
+        elif kind == "add" and new.default is not None and not self.keeps_default(new):
+            self.expect_failure(client, sql, (), lakedbapi.NotSupportedError)
         else:
             changed = edited(table.columns, ids, replace(column, type=StructOf(fields)))
             self.alter(client, sql, altered(table, columns=changed))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -222,7 +223,7 @@ def _field(field: Field, before: iceberg.NestedField | None, table: TableInfo) -
         name = before.name if field.name == as_before.name else field.name
         initial = before.initial_default
         write = before.write_default if field.default is not None else None
-    elif field.initial_default is not None:
+    else:
         initial = write = _json_default(field)
     return iceberg.NestedField(
         field.id,
@@ -236,9 +237,12 @@ def _field(field: Field, before: iceberg.NestedField | None, table: TableInfo) -
 
 
 def _json_default(field: Field) -> Any:
-    if not isinstance(field.type, (Scalar, Decimal)):
+    """The value of a new field in older rows, None when it has none that metadata can tell: JSON has no NaN and no
+    infinity, and defaults of nested types are those of their fields (spec, Default Values)."""
+    if field.initial_default is None or not isinstance(field.type, (Scalar, Decimal)):
         return None
-    return parse(field.initial_default, _scalar(field))
+    value = parse(field.initial_default, _scalar(field))
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def _type(field: Field, before: iceberg.NestedField | None, table: TableInfo) -> iceberg.IcebergType:
@@ -380,7 +384,7 @@ def _check_common(table: TableInfo, old: TableInfo | None) -> None:
     known = set() if old is None else {field.id for field in walk_model(old.schema.fields)}
     for field in walk_model(table.schema.fields):
         _check_type(table, field, version)
-        if field.id not in known and field.default is not None and (version < 3 or field.initial_default is None):
+        if field.id not in known and field.default is not None and (version < 3 or _json_default(field) is None):
             raise _default_refused(table, field)
     for constraint in table.constraints:
         if constraint.kind == "check":
@@ -392,8 +396,8 @@ def _check_common(table: TableInfo, old: TableInfo | None) -> None:
 
 def _default_refused(table: TableInfo, field: Field) -> NotSupportedError:
     return NotSupportedError(
-        f"column {field.name!r} of Iceberg table {table.name!r} cannot have a default: {VERSION} 3 has defaults, which "
-        "are constants and come with ADD COLUMN; give the value in INSERT"
+        f"column {field.name!r} of Iceberg table {table.name!r} cannot have a default here: {VERSION} 3 has "
+        "defaults, which are finite constants without parts and come with ADD COLUMN; give the value in INSERT"
     )
 
 

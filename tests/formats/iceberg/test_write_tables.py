@@ -194,6 +194,18 @@ def test_what_no_table_can_be(lake: lakedbapi.Connection, sql: str, instead: str
         lake.execute(sql)
 
 
+@pytest.mark.parametrize(
+    "column",
+    ["f DOUBLE DEFAULT 'nan'", "f FLOAT DEFAULT '-inf'", "l INTEGER[] DEFAULT [1, NULL]", "s.x FLOAT DEFAULT 'inf'"],
+)
+def test_a_default_that_metadata_cannot_tell_is_refused(lake: lakedbapi.Connection, column: str) -> None:
+    lake.execute("CREATE TABLE t (a BIGINT, s STRUCT(y INTEGER)) WITH ('format-version' = '3')")
+    lake.execute("INSERT INTO t VALUES (1, {'y': 2})")
+    with pytest.raises(lakedbapi.NotSupportedError, match="finite constants"):
+        lake.execute(f"ALTER TABLE t ADD COLUMN {column}")
+    assert lake.execute("SELECT * FROM t").fetchall() == [(1, {"y": 2})]
+
+
 def test_metrics(place: Lake, lake: lakedbapi.Connection) -> None:
     place.create(lake, columns="a BIGINT, s VARCHAR, f DOUBLE, c VARCHAR, d DECIMAL(9, 2)")
     lake.execute("ALTER TABLE t SET ('write.metadata.metrics.column.c' = 'counts')")
