@@ -1,10 +1,11 @@
 """Row-level changes next to DuckDB's own ducklake extension, each in its own process on its own lake of the same rows.
 
-    python benchmarks/rowlevel.py [--format delta] [--rows N] [--rounds 5] [--only TEXT] [--large]
+    python benchmarks/rowlevel.py [--format delta|iceberg] [--rows N] [--rounds 5] [--only TEXT] [--large]
 
 Rounds alternate between the two, so that what else the machine does hits both; a line shows the medians and their
 ratio (below 1: we are faster). After each case both lakes must hold the same rows. `--large` shows peak memory on 100 M
-rows instead. `--format delta` compares Delta tables with deltalake and DuckDB's delta extension. Needs `make peers`.
+rows instead. `--format delta` compares Delta tables with deltalake and DuckDB's delta extension, `--format iceberg`
+Iceberg tables with pyiceberg and DuckDB's iceberg extension. Needs `make peers`.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 import lakedbapi
-from benchmarks import delta
+from benchmarks import delta, iceberg
 from compliance.peers.lakes import Place, on_sqlite
 from compliance.peers.peer import Peer, peers_python
 
@@ -253,7 +254,7 @@ def _made(folder: Path) -> Path:
 
 def main() -> None:
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    options.add_argument("--format", choices=["ducklake", "delta"], default="ducklake")
+    options.add_argument("--format", choices=["ducklake", "delta", "iceberg"], default="ducklake")
     options.add_argument("--rows", type=int)
     options.add_argument("--rounds", type=int, default=5)
     options.add_argument("--only", default="", help="only the cases whose name contains this")
@@ -265,7 +266,9 @@ def main() -> None:
         sys.exit("DuckDB with ducklake is not installed: run 'make peers'")
     folder = Path(tempfile.mkdtemp(prefix="rowlevel-", dir=chosen.folder))
     try:
-        if chosen.format == "delta":
+        if chosen.format == "iceberg":
+            iceberg.compare(folder, python, chosen.rows or ROWS, chosen.rounds, chosen.only)
+        elif chosen.format == "delta":
             delta.compare(folder, python, chosen.rows or ROWS, chosen.rounds, chosen.only)
         elif chosen.large:
             large(folder, python, chosen.rows or LARGE_ROWS)

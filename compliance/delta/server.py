@@ -1,9 +1,7 @@
-"""Other readers and writers of Delta tables, serving one client over stdin and stdout.
+"""Other readers and writers of Delta tables, serving one client over stdin and stdout (see `serving`).
 
-Runs in the peers' environment and imports nothing of this project. A request is one line of JSON, `{"read": path}`,
-answered by `{reader: [row, …] | {"error": text}}` with the values as text, or `{"run": Python text}`, answered by
-`{"result": …}` or `{"error": text}`. In the text `deltalake`, `pa`, `Table` (a `DeltaTable` by path) and
-`duckdb_with_delta` (a connection) are there.
+Runs in the peers' environment and imports nothing of this project but its neighbours. In a text to run `deltalake`,
+`pa`, `Table` (a `DeltaTable` by path) and `duckdb_with_delta` (a connection) are there.
 """
 
 from __future__ import annotations
@@ -11,17 +9,14 @@ from __future__ import annotations
 import datetime as dt
 import decimal
 import importlib.util
-import json
-import sys
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 import deltalake
 import duckdb
 import polars as pl
 import pyarrow as pa
-from spelling import rows_of
+from serving import serve
 
 
 def by_deltalake(path: str) -> pa.Table:
@@ -58,29 +53,8 @@ def by_duckdb(path: str) -> pa.Table:
 _CONNECTED = cache(duckdb_with_delta)
 READERS = {"deltalake": by_deltalake, "polars": by_polars, "duckdb": by_duckdb}
 
-
-def answer(request: dict[str, Any]) -> dict[str, Any]:
-    if "read" in request:
-        found: dict[str, Any] = {}
-        for name, read in READERS.items():
-            try:
-                found[name] = rows_of(read(request["read"]))
-            except BaseException as error:
-                found[name] = {"error": f"{type(error).__name__}: {error}"}
-        return found
-    names = {"deltalake": deltalake, "pa": pa, "dt": dt, "decimal": decimal, "Table": deltalake.DeltaTable}
-    names["duckdb_with_delta"] = _CONNECTED
-    try:
-        exec(request["run"], names)
-        return {"result": names.get("result")}
-    except BaseException as error:
-        return {"error": f"{type(error).__name__}: {error}"}
-
-
-def main() -> None:
-    for line in sys.stdin:
-        print(json.dumps(answer(json.loads(line)), default=str), flush=True)
+NAMES = {"deltalake": deltalake, "pa": pa, "dt": dt, "decimal": decimal, "Table": deltalake.DeltaTable}
 
 
 if __name__ == "__main__":
-    main()
+    serve(READERS, {**NAMES, "duckdb_with_delta": _CONNECTED})
