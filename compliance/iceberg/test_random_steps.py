@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import random
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,7 +13,7 @@ from pyiceberg.catalog import Catalog, load_catalog
 import lakedbapi
 from compliance.delta.readers import Readers, rows
 from compliance.delta.test_random_steps import COLUMNS, some_rows, step
-from compliance.peers.peer import peers_python
+from compliance.peers.needed import needed_peers
 
 SERVER = Path(__file__).with_name("server.py")
 STEPS = 12
@@ -25,13 +24,7 @@ PARTITIONING = ["", "p", "bucket(3, i)", "month(t)", "truncate(2, s)", "day(d), 
 @pytest.fixture(scope="module")
 def others() -> Iterator[Readers]:
     """pyiceberg, polars and DuckDB with its extension."""
-    python = peers_python()
-    if python is None:
-        reason = "pyiceberg, polars and DuckDB are not installed: run 'make peers' or set LAKE_PEERS_PYTHON"
-        if os.environ.get("LAKE_CI"):
-            pytest.fail(reason)
-        pytest.skip(reason)
-    running = Readers(python, SERVER)
+    running = Readers(needed_peers("pyiceberg, polars and DuckDB"), SERVER)
     yield running
     running.close()
 

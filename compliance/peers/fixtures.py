@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from compliance.peers.lakes import Place, on_postgresql, on_sqlite
-from compliance.peers.peer import Peer, peers_python
+from compliance.peers.needed import needed_peers
+from compliance.peers.peer import Peer
 
 
 class _Pool:
@@ -33,13 +33,7 @@ class _Pool:
 
 @pytest.fixture(scope="session")
 def peer_pool() -> Iterator[_Pool]:
-    python = peers_python()
-    if python is None:
-        reason = "DuckDB with ducklake is not installed: run 'make peers' or set LAKE_PEERS_PYTHON"
-        if os.environ.get("LAKE_CI"):
-            pytest.fail(reason)
-        pytest.skip(reason)
-    pool = _Pool(python)
+    pool = _Pool(needed_peers("DuckDB with ducklake"))
     yield pool
     pool.close()
 

@@ -6,11 +6,10 @@ import re
 from collections.abc import Callable
 from pathlib import Path
 
-import pytest
-
 import lakedbapi
 from lakedbapi.formats.base import Capabilities
 from tests.formats.kinds import DELTA, DUCKLAKE, ICEBERG, capabilities
+from tests.formats.needs import need_pyiceberg
 
 PAGE = Path(__file__).parents[2] / "docs" / "formats.md"
 
@@ -36,8 +35,7 @@ ROWS: dict[str, Callable[[Capabilities], bool | str]] = {
 
 
 def test_the_table_is_that_of_the_capabilities(tmp_path: Path) -> None:
-    for package in ("pyiceberg", "hudi"):
-        pytest.importorskip(package)
+    need_pyiceberg()
     found = []
     for url in (DUCKLAKE.url, DELTA.url, ICEBERG[-1].url, "hudi:///{}"):
         with lakedbapi.connect(url.format(tmp_path)) as connection:
