@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from lakedbapi.context import Context
 from lakedbapi.ddl.evolve import evolved_value
-from lakedbapi.ddl.paths import children, with_children
+from lakedbapi.ddl.paths import with_children
 from lakedbapi.ddl.values import initial_value, parse_expression
 from lakedbapi.engine.base import Query, RelationName, ScanRelation
 from lakedbapi.errors import NotSupportedError
@@ -17,7 +17,7 @@ from lakedbapi.model.arrow import arrow_schema, arrow_type
 from lakedbapi.model.catalog import TableInfo
 from lakedbapi.model.scan import RowGroup, Scan
 from lakedbapi.model.sql_types import quote_identifier, quote_literal, sql_type
-from lakedbapi.model.types import Field, Schema
+from lakedbapi.model.types import Field, Schema, children
 from lakedbapi.query.constants import is_constant
 
 
@@ -37,7 +37,7 @@ def _all_followed(context: Context, old: Sequence[Field], new: Sequence[Field]) 
 def _followed(context: Context, old: Field, new: Field) -> Field:
     if _shape(old) == _shape(new):
         return new
-    changed = with_children(new, _all_followed(context, children(old), children(new)))
+    changed = with_children(new, _all_followed(context, children(old.type), children(new.type)))
     if new.default is not None:
         changed = replace(changed, default=_default(context, old, new))
     if new.initial_default is not None:
@@ -47,7 +47,7 @@ def _followed(context: Context, old: Field, new: Field) -> Field:
 
 
 def _shape(field: Field) -> tuple[object, ...]:
-    return tuple((child.id, child.name, _shape(child)) for child in children(field))
+    return tuple((child.id, child.name, _shape(child)) for child in children(field.type))
 
 
 def _default(context: Context, old: Field, new: Field) -> str:

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from lakedbapi.errors import ProgrammingError
 from lakedbapi.model.catalog import TableInfo
-from lakedbapi.model.types import Field, List, Map, Schema, Struct
+from lakedbapi.model.types import Field, List, Map, Schema, Struct, children
 
 Edit = Callable[[tuple[Field, ...]], tuple[Field, ...]]
 """From the fields beside each other to the new ones."""
@@ -21,7 +21,7 @@ def find(table: TableInfo, path: Sequence[str]) -> Field | None:
         found = named(fields, name)
         if found is None:
             return None
-        fields = children(found)
+        fields = children(found.type)
     return found
 
 
@@ -44,15 +44,6 @@ def named(fields: Sequence[Field], name: str) -> Field | None:
     return next((field for field in fields if field.name.casefold() == folded), None)
 
 
-def children(field: Field) -> tuple[Field, ...]:
-    type = field.type
-    if isinstance(type, Struct):
-        return type.fields
-    if isinstance(type, List):
-        return (type.element,)
-    return (type.key, type.value) if isinstance(type, Map) else ()
-
-
 def with_children(field: Field, fields: tuple[Field, ...]) -> Field:
     type = field.type
     if isinstance(type, Struct):
@@ -68,6 +59,8 @@ def _edited(fields: tuple[Field, ...], path: Sequence[str], change: Edit) -> tup
         return change(fields)
     folded = path[0].casefold()
     return tuple(
-        with_children(field, _edited(children(field), path[1:], change)) if field.name.casefold() == folded else field
+        with_children(field, _edited(children(field.type), path[1:], change))
+        if field.name.casefold() == folded
+        else field
         for field in fields
     )

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from lakedbapi.ddl.paths import children, with_children
+from lakedbapi.ddl.paths import with_children
 from lakedbapi.errors import NotSupportedError
 from lakedbapi.model.sql_types import sql_type
-from lakedbapi.model.types import Decimal, Field, List, Map, Scalar, Struct, Type
+from lakedbapi.model.types import Decimal, Field, List, Map, Scalar, Struct, Type, children
 
 _WIDER: dict[str, str] = {
     "int8": "int16 int32 int64 float64",
@@ -26,8 +26,8 @@ def widened(field: Field, new: Type) -> Field:
     """The field with the type `new`, fields in it keeping their ids. NotSupportedError when that is not wider."""
     old = field.type
     if _same_kind(old, new):
-        fields = children(field)
-        others = children(replace(field, type=new))
+        fields = children(field.type)
+        others = children(new)
         if [f.name.casefold() for f in fields] != [f.name.casefold() for f in others]:
             raise NotSupportedError(
                 f"the fields of {field.name!r} cannot be changed by a new type: "

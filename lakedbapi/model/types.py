@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Union
 
@@ -84,3 +85,19 @@ class Schema:
     @property
     def names(self) -> tuple[str, ...]:
         return tuple(f.name for f in self.fields)
+
+
+def children(type: Type) -> tuple[Field, ...]:
+    """The fields in a type: those of a struct, the element of a list, key and value of a map."""
+    if isinstance(type, Struct):
+        return type.fields
+    if isinstance(type, List):
+        return (type.element,)
+    return (type.key, type.value) if isinstance(type, Map) else ()
+
+
+def walk(fields: Iterable[Field]) -> Iterator[Field]:
+    """The fields and those in them, depth first."""
+    for each in fields:
+        yield each
+        yield from walk(children(each.type))

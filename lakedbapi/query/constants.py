@@ -11,18 +11,22 @@ from lakedbapi.context import Context
 from lakedbapi.engine.base import Query
 from lakedbapi.sql.expressions import parameter_name, render
 
-_VOLATILE: tuple[type, ...] = (
+_CHANGING: tuple[type, ...] = (
     exp.Rand,
     exp.Randn,
     exp.CurrentDate,
     exp.CurrentTime,
     exp.CurrentTimestamp,
     exp.CurrentDatetime,
-    exp.CurrentUser,
-    exp.AggFunc,
-    exp.UDTF,
-    exp.Window,
 )
+_CHANGING_NAMES = frozenset(
+    {
+        *("now", "today", "random", "setseed", "uuid", "uuidv4", "uuidv7", "gen_random_uuid", "nextval", "currval"),
+        *("get_current_time", "get_current_timestamp", "transaction_timestamp", "current_localtime"),
+        *("current_localtimestamp", "localtime", "localtimestamp", "currenttimestampltz", "txid_current"),
+    }
+)
+_VOLATILE: tuple[type, ...] = (*_CHANGING, exp.CurrentUser, exp.AggFunc, exp.UDTF, exp.Window)
 _PURE = frozenset(
     [
         "make_date",
@@ -77,23 +81,6 @@ def volatile_function(expression: exp.Expression) -> str | None:
         if isinstance(node, _CHANGING) or name.casefold() in _CHANGING_NAMES:
             return str(node.sql(dialect="duckdb"))
     return None
-
-
-_CHANGING: tuple[type, ...] = (
-    exp.Rand,
-    exp.Randn,
-    exp.CurrentDate,
-    exp.CurrentTime,
-    exp.CurrentTimestamp,
-    exp.CurrentDatetime,
-)
-_CHANGING_NAMES = frozenset(
-    {
-        *("now", "today", "random", "setseed", "uuid", "uuidv4", "uuidv7", "gen_random_uuid", "nextval", "currval"),
-        *("get_current_time", "get_current_timestamp", "transaction_timestamp", "current_localtime"),
-        *("current_localtimestamp", "localtime", "localtimestamp", "currenttimestampltz", "txid_current"),
-    }
-)
 
 
 def evaluate(context: Context, expressions: Sequence[exp.Expression]) -> list[Any]:

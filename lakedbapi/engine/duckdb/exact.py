@@ -6,13 +6,13 @@ would lose its offset.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from lakedbapi.model.changes import WrittenFile
 from lakedbapi.model.layout import FileLayout
 from lakedbapi.model.sql_types import quote_identifier, quote_literal, sql_type
-from lakedbapi.model.types import Field, List, Map, Scalar, Schema, Struct, Type
+from lakedbapi.model.types import Field, List, Map, Scalar, Schema, Struct, Type, walk
 
 _TEXT = Scalar("varchar")
 _NUMBER = "_lake_number"
@@ -81,7 +81,7 @@ def _has_renamed(type: Type, layout: FileLayout) -> bool:
 
 def without_bounds(file: WrittenFile, schema: Schema) -> WrittenFile:
     """The bounds of columns that are stored as text are those of the text: they say nothing about the values."""
-    lossy = set(_lossy_leaves(schema.fields)) & set(file.stats)
+    lossy = {field.id for field in walk(schema.fields) if field.type in _LOSSY} & set(file.stats)
     if not lossy:
         return file
     unknown = {id: replace(file.stats[id], lower=None, upper=None) for id in lossy}
@@ -100,16 +100,3 @@ def _stored(type: Type) -> Type:
 
 def _stored_field(field: Field) -> Field:
     return replace(field, type=_stored(field.type))
-
-
-def _lossy_leaves(fields: tuple[Field, ...]) -> Iterator[int]:
-    for field in fields:
-        type = field.type
-        if isinstance(type, Struct):
-            yield from _lossy_leaves(type.fields)
-        elif isinstance(type, List):
-            yield from _lossy_leaves((type.element,))
-        elif isinstance(type, Map):
-            yield from _lossy_leaves((type.key, type.value))
-        elif type in _LOSSY:
-            yield field.id

@@ -36,7 +36,7 @@ from lakedbapi.formats.delta.log import LOG
 from lakedbapi.formats.delta.maintenance import DeltaMaintenance
 from lakedbapi.formats.delta.paths import ESCAPED
 from lakedbapi.formats.delta.properties import MAX_ID, whole_number
-from lakedbapi.formats.delta.schema import physical_names, walk
+from lakedbapi.formats.delta.schema import physical_names
 from lakedbapi.formats.delta.snapshot import DeltaSnapshot
 from lakedbapi.formats.delta.state import TableState
 from lakedbapi.formats.delta.table import DeltaTable
@@ -46,6 +46,7 @@ from lakedbapi.formats.tree import Tree
 from lakedbapi.model.catalog import AsOf, SchemaInfo, SnapshotInfo, TableInfo
 from lakedbapi.model.changes import Changes
 from lakedbapi.model.layout import FileLayout
+from lakedbapi.model.types import walk
 from lakedbapi.storage.filesystem import Storage
 
 CAPABILITIES = Capabilities(
@@ -127,7 +128,7 @@ class DeltaCatalog(Catalog):
             return {}
         with self._lock:
             known = self._physical.setdefault(table.id, {})
-            for field in walk(table.schema):
+            for field in walk(table.schema.fields):
                 if field.id not in known and field.id > 0:
                     known[field.id] = f"col-{uuid.uuid4()}"
             return dict(known)
@@ -202,7 +203,7 @@ class DeltaCatalog(Catalog):
         check_altered(snapshot.state(committed), old, table)
         if mapping_mode(old.properties) == "none" and mapping_mode(table.properties) != "none":
             with self._lock:
-                self._physical[table.id] = {field.id: field.name for field in walk(table.schema)}
+                self._physical[table.id] = {field.id: field.name for field in walk(table.schema.fields)}
 
     def check_rows_writable(self, snapshot: Snapshot, table: TableInfo) -> None:
         assert isinstance(snapshot, DeltaSnapshot)

@@ -30,14 +30,13 @@ from lakedbapi.formats.delta.schema import (
     parse_schema,
     print_schema,
     type_name,
-    walk,
 )
 from lakedbapi.formats.delta.state import TableState
 from lakedbapi.formats.delta.writer_features import NEW_TABLE, is_true, required_features, with_features
 from lakedbapi.formats.tree import is_visible
 from lakedbapi.model.catalog import TableInfo
 from lakedbapi.model.sql_types import sql_type
-from lakedbapi.model.types import UNASSIGNED, Field, List, Map, Schema, Struct, Type
+from lakedbapi.model.types import UNASSIGNED, Field, List, Map, Schema, Struct, Type, walk
 
 CHECK = "delta.constraints."
 MODE = "delta.columnMapping.mode"
@@ -165,7 +164,7 @@ def _configuration(table: TableInfo, properties: dict[str, str]) -> dict[str, st
     if stated is not None:
         found[keys.PROPERTY] = stated
     if mapping_mode(properties) != "none":
-        highest = max((field.id for field in walk(table.schema)), default=0)
+        highest = max((field.id for field in walk(table.schema.fields)), default=0)
         found[MAX_ID] = str(max(highest, whole_number(properties, MAX_ID, 0)))
     return found
 
@@ -179,9 +178,9 @@ def _annotated(
 ) -> str:
     """`schema_string` with what the fields of `table` have beyond a name, a type, a comment and a default."""
     mapped = mapping_mode(table.properties) != "none"
-    before = {} if base is None else {field.id: field for field in walk(parse_schema(base))}
+    before = {} if base is None else {field.id: field for field in walk(parse_schema(base).fields)}
     tree = json.loads(schema_string)
-    for field, raw in zip(walk(table.schema), nodes(tree), strict=True):
+    for field, raw in zip(walk(table.schema.fields), nodes(tree), strict=True):
         if "name" not in raw:
             continue
         added: dict[str, Any] = raw.setdefault("metadata", {})
@@ -256,8 +255,8 @@ def check_altered(base: TableState, old: TableInfo, new: TableInfo) -> None:
         )
     if modes[0] != modes[1] and old.schema != new.schema:
         raise NotSupportedError(f"set {MODE} of Delta table {old.name!r} first, then change its columns")
-    before = {field.id: field for field in walk(old.schema)}
-    after = {field.id: field for field in walk(new.schema)}
+    before = {field.id: field for field in walk(old.schema.fields)}
+    after = {field.id: field for field in walk(new.schema.fields)}
     moved = [field.name for id, field in before.items() if id not in after or after[id].name != field.name]
     if moved and modes[1] == "none":
         raise NotSupportedError(
@@ -306,7 +305,7 @@ def _is_leaf(field: Field) -> bool:
 
 
 def _check_common(table: TableInfo) -> None:
-    for field in walk(table.schema):
+    for field in walk(table.schema.fields):
         _check_type(table, field)
     if table.sorting:
         raise NotSupportedError(f"Delta table {table.name!r} cannot be SORTED BY: sort the rows that you insert")
@@ -348,7 +347,7 @@ def _check_partitioning(table: TableInfo) -> None:
 
 def numbered(schema: Schema, highest: int) -> Schema:
     """The schema with ids for the fields that have none, after `highest`."""
-    last = [max([highest, *(field.id for field in walk(schema))])]
+    last = [max([highest, *(field.id for field in walk(schema.fields))])]
     return Schema(tuple(_numbered(field, last) for field in schema.fields))
 
 

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from lakedbapi.errors import DataError, NotSupportedError
-from lakedbapi.model.types import Decimal, Field, List, Map, Scalar, Schema, Struct, Type
+from lakedbapi.model.types import Decimal, Field, List, Map, Scalar, Schema, Struct, Type, walk
 
 ID = "delta.columnMapping.id"
 PHYSICAL_NAME = "delta.columnMapping.physicalName"
@@ -61,18 +61,9 @@ def print_schema(schema: Schema, base: str | None = None) -> str:
     known: dict[int, dict[str, Any]] = {}
     if base is not None:
         tree = _tree(base)
-        for field, raw in zip(walk(parse_schema(base)), nodes(tree), strict=True):
+        for field, raw in zip(walk(parse_schema(base).fields), nodes(tree), strict=True):
             known[field.id] = raw
     return json.dumps(_print_struct(Struct(schema.fields), known), ensure_ascii=False, separators=(",", ":"))
-
-
-def walk(schema: Schema) -> Iterator[Field]:
-    """All fields, depth first, elements of lists and keys and values of maps among them."""
-    waiting = list(reversed(schema.fields))
-    while waiting:
-        field = waiting.pop()
-        yield field
-        waiting += reversed(_children(field.type))
 
 
 def physical_names(schema_string: str) -> Mapping[int, str]:
@@ -80,7 +71,7 @@ def physical_names(schema_string: str) -> Mapping[int, str]:
     own."""
     schema = parse_schema(schema_string)
     names: dict[int, str] = {}
-    for field, raw in zip(walk(schema), nodes(_tree(schema_string)), strict=True):
+    for field, raw in zip(walk(schema.fields), nodes(_tree(schema_string)), strict=True):
         physical = (raw.get("metadata") or {}).get(PHYSICAL_NAME)
         if physical is not None:
             names[field.id] = physical
@@ -91,7 +82,7 @@ def metadata_of(schema_string: str) -> Mapping[int, Mapping[str, Any]]:
     """Field id -> the field's metadata as the log has it."""
     schema = parse_schema(schema_string)
     found = nodes(_tree(schema_string))
-    return {field.id: raw.get("metadata") or {} for field, raw in zip(walk(schema), found, strict=True)}
+    return {field.id: raw.get("metadata") or {} for field, raw in zip(walk(schema.fields), found, strict=True)}
 
 
 def _tree(schema_string: str) -> dict[str, Any]:
@@ -102,16 +93,6 @@ def _tree(schema_string: str) -> dict[str, Any]:
     if not isinstance(tree, dict) or not isinstance(tree.get("fields"), list):
         raise DataError("the table's schemaString is no struct type")
     return tree
-
-
-def _children(type: Type) -> tuple[Field, ...]:
-    if isinstance(type, Struct):
-        return type.fields
-    if isinstance(type, List):
-        return (type.element,)
-    if isinstance(type, Map):
-        return (type.key, type.value)
-    return ()
 
 
 def _fields(tree: Any) -> Iterator[dict[str, Any]]:

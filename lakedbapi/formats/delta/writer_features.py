@@ -7,8 +7,7 @@ from collections.abc import Iterable, Mapping
 from lakedbapi.errors import NotSupportedError
 from lakedbapi.formats.delta.actions import Protocol
 from lakedbapi.formats.delta.features import READER_VERSION, WRITER_VERSION, reader_features, writer_features
-from lakedbapi.formats.delta.schema import walk
-from lakedbapi.model.types import Scalar, Schema
+from lakedbapi.model.types import Scalar, Schema, walk
 
 WRITABLE = frozenset(
     {
@@ -107,7 +106,7 @@ def required_features(schema: Schema, properties: Mapping[str, str]) -> frozense
             needed.add("columnMapping")
         if folded == "delta.checkpointpolicy" and value.casefold() == "v2":
             needed.add("v2Checkpoint")
-    for field in walk(schema):
+    for field in walk(schema.fields):
         if field.type == Scalar("timestamp"):
             needed.add("timestampNtz")
         if field.default is not None:

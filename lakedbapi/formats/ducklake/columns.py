@@ -7,9 +7,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from lakedbapi.formats.ducklake.stats import child_fields
 from lakedbapi.formats.ducklake.types import LIST, MAP, STRUCT
-from lakedbapi.model.types import Decimal, Field, List, Map, Scalar, Schema, Struct, Type
+from lakedbapi.model.types import Decimal, Field, List, Map, Scalar, Schema, Struct, Type, children
 
 NO_DEFAULT = "NULL"
 """What DuckLake writes for a column without a default: the word, not SQL NULL."""
@@ -44,7 +43,7 @@ def flatten(fields: Iterable[Field], parent: int | None = None) -> Iterator[Nest
     """All fields, depth first."""
     for field in fields:
         yield NestedField(field, parent)
-        yield from flatten(child_fields(field.type), field.id)
+        yield from flatten(children(field.type), field.id)
 
 
 def type_name(type: Type) -> str:
@@ -60,7 +59,7 @@ def type_name(type: Type) -> str:
 
 def default_text(field: Field) -> tuple[str, str]:
     """(`default_value`, `default_value_type`) of a field."""
-    if child_fields(field.type):
+    if children(field.type):
         return (NO_DEFAULT, "") if field.default is None else (field.default, "expression")
     default = (field.default or NO_DEFAULT).strip()
     if default.upper() == NO_DEFAULT:

@@ -18,11 +18,10 @@ from lakedbapi.formats.ducklake.backend import Backend
 from lakedbapi.formats.ducklake.columnar import fetch_columns
 from lakedbapi.formats.ducklake.metadata import DuckDBType, Tables
 from lakedbapi.formats.ducklake.objects import load_schema
-from lakedbapi.formats.ducklake.stats import child_fields
 from lakedbapi.formats.ducklake.values import default_array, evolve, typed_array
 from lakedbapi.model.catalog import TableInfo
 from lakedbapi.model.scan import RowGroup
-from lakedbapi.model.types import Field, Scalar, Schema, Type
+from lakedbapi.model.types import Field, Scalar, Schema, Type, children
 
 _VARIANT = Scalar("variant")
 _TEMPORAL = ("date", "time", "interval")
@@ -123,7 +122,7 @@ def _is_temporal(type: Type) -> bool:
     """Also inside of it."""
     if isinstance(type, Scalar):
         return type.name.startswith(_TEMPORAL)
-    return any(_is_temporal(child.type) for child in child_fields(type))
+    return any(_is_temporal(child.type) for child in children(type))
 
 
 def _matching(source: Table, name: str) -> str:
@@ -158,9 +157,9 @@ def can_inline(schema: Schema, backend: Backend) -> bool:
 
 
 def _fits(type: Type, backend_kind: str, *, nested: bool) -> bool:
-    children = child_fields(type)
-    if children:
-        return all(_fits(child.type, backend_kind, nested=True) for child in children)
+    inside = children(type)
+    if inside:
+        return all(_fits(child.type, backend_kind, nested=True) for child in inside)
     if not isinstance(type, Scalar):
         return True
     temporal = backend_kind == "postgresql" and type.name.startswith(_TEMPORAL)

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from lakedbapi.formats.ducklake.text import to_text
 from lakedbapi.formats.ducklake.values import parse_text
 from lakedbapi.model.changes import FileStats
-from lakedbapi.model.types import Decimal, Field, List, Map, Scalar, Schema, Struct, Type
+from lakedbapi.model.types import Decimal, Field, List, Map, Scalar, Schema, Struct, Type, children
 
 
 @dataclass(frozen=True)
@@ -32,21 +32,11 @@ class ColumnStats:
 def leaves(fields: Iterable[Field]) -> Iterator[Field]:
     """The fields that have no fields of their own, depth first."""
     for field in fields:
-        children = child_fields(field.type)
-        if children:
-            yield from leaves(children)
+        inside = children(field.type)
+        if inside:
+            yield from leaves(inside)
         else:
             yield field
-
-
-def child_fields(type: Type) -> tuple[Field, ...]:
-    if isinstance(type, Struct):
-        return type.fields
-    if isinstance(type, List):
-        return (type.element,)
-    if isinstance(type, Map):
-        return (type.key, type.value)
-    return ()
 
 
 def widen(

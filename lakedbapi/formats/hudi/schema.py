@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from lakedbapi.errors import DataError, NotSupportedError
-from lakedbapi.model.types import Decimal, Field, List, Map, Scalar, Schema, Struct, Type
+from lakedbapi.model.types import Decimal, Field, List, Map, Scalar, Schema, Struct, Type, walk
 
 META_COLUMNS = (
     "_hoodie_commit_time",
@@ -58,7 +58,7 @@ def table_schema(avro: str, source: str) -> Schema:
 
 def meta_fields(schema: Schema) -> tuple[Field, ...]:
     """The columns that Hudi adds to those of `schema`."""
-    first = max((field.id for field in _all(schema.fields)), default=0) + 1
+    first = max((field.id for field in walk(schema.fields)), default=0) + 1
     return tuple(Field(name, Scalar("varchar"), first + number) for number, name in enumerate(META_COLUMNS))
 
 
@@ -117,14 +117,3 @@ class _Reader:
 
     def _unknown(self, path: str, avro: Any) -> NotSupportedError:
         return NotSupportedError(f"{self._source}: column {path!r} has the Avro type {json.dumps(avro)}, unknown here")
-
-
-def _all(fields: tuple[Field, ...]) -> Iterator[Field]:
-    for field in fields:
-        yield field
-        if isinstance(field.type, Struct):
-            yield from _all(field.type.fields)
-        elif isinstance(field.type, List):
-            yield from _all((field.type.element,))
-        elif isinstance(field.type, Map):
-            yield from _all((field.type.key, field.type.value))

@@ -21,12 +21,12 @@ from pyiceberg.transforms import IdentityTransform
 from lakedbapi.errors import NotSupportedError, ProgrammingError
 from lakedbapi.formats import keys
 from lakedbapi.formats.iceberg.requests import updates
-from lakedbapi.formats.iceberg.schemas import VERSION, model_field, walk
+from lakedbapi.formats.iceberg.schemas import VERSION, model_field, nested_fields
 from lakedbapi.formats.iceberg.specs import transform_of
 from lakedbapi.formats.iceberg.values import parse
 from lakedbapi.model.catalog import PartitionSpec, TableInfo
 from lakedbapi.model.sql_types import quote_identifier, sql_type
-from lakedbapi.model.types import UNASSIGNED, Decimal, Field, List, Map, Scalar, Schema, Struct, Type
+from lakedbapi.model.types import UNASSIGNED, Decimal, Field, List, Map, Scalar, Schema, Struct, Type, walk
 
 DEFAULT_VERSION = 2
 _COMMENT = "comment"
@@ -208,7 +208,7 @@ def _key(table: TableInfo) -> tuple[str, ...]:
 
 def _schema(table: TableInfo, base: TableMetadata | None) -> IcebergSchema:
     before = None if base is None else base.schema()
-    known = {} if before is None else {field.field_id: field for field in walk(before.fields)}
+    known = {} if before is None else {field.field_id: field for field in nested_fields(before.fields)}
     fields = [_field(field, known.get(field.id), table) for field in table.schema.fields]
     identifier = [field.id for field in table.schema.fields if field.name in _key(table)]
     schema_id = 0 if base is None else max(schema.schema_id for schema in base.schemas) + 1
@@ -250,7 +250,7 @@ def _type(field: Field, before: iceberg.NestedField | None, table: TableInfo) ->
     old = None if before is None else before.field_type
 
     def child(inner: Field) -> iceberg.NestedField:
-        known = {} if before is None else {f.field_id: f for f in walk((before,))}
+        known = {} if before is None else {f.field_id: f for f in nested_fields((before,))}
         return _field(inner, known.get(inner.id), table)
 
     if isinstance(type, Struct):
@@ -345,8 +345,8 @@ def check_altered(base: TableMetadata, old: TableInfo, new: TableInfo) -> None:
     _check_common(new, old)
     _sort_order(new, 0)
     list(_version_updates(base, new))
-    before = {field.id: field for field in walk_model(old.schema.fields)}
-    for field in walk_model(new.schema.fields):
+    before = {field.id: field for field in walk(old.schema.fields)}
+    for field in walk(new.schema.fields):
         known = before.get(field.id)
         if known is None:
             if not field.nullable and field.initial_default is None and base.snapshots:
@@ -381,8 +381,8 @@ def _check_promotion(table: TableInfo, old: Field, new: Field) -> None:
 
 def _check_common(table: TableInfo, old: TableInfo | None) -> None:
     version = format_version(table.properties)
-    known = set() if old is None else {field.id for field in walk_model(old.schema.fields)}
-    for field in walk_model(table.schema.fields):
+    known = set() if old is None else {field.id for field in walk(old.schema.fields)}
+    for field in walk(table.schema.fields):
         _check_type(table, field, version)
         if field.id not in known and field.default is not None and (version < 3 or _json_default(field) is None):
             raise _default_refused(table, field)
@@ -415,22 +415,9 @@ def _check_type(table: TableInfo, field: Field, version: int) -> None:
         )
 
 
-def walk_model(fields: Sequence[Field]) -> Iterator[Field]:
-    """The fields and those in them."""
-    for field in fields:
-        yield field
-        type = field.type
-        if isinstance(type, Struct):
-            yield from walk_model(type.fields)
-        elif isinstance(type, List):
-            yield from walk_model((type.element,))
-        elif isinstance(type, Map):
-            yield from walk_model((type.key, type.value))
-
-
 def numbered(schema: Schema, highest: int) -> Schema:
     """The schema with Iceberg's types, and ids after `highest` for fields that have none: columns first."""
-    last = [max([highest, *(field.id for field in walk_model(schema.fields))])]
+    last = [max([highest, *(field.id for field in walk(schema.fields))])]
 
     def number(field: Field) -> Field:
         if field.id != UNASSIGNED:

@@ -17,7 +17,7 @@ from pyiceberg.table.sorting import NullOrder, SortDirection, SortOrder
 from lakedbapi.errors import NotSupportedError
 from lakedbapi.model.catalog import PartitionField, PartitionSpec, SortField
 from lakedbapi.model.sql_types import quote_identifier, quote_literal, sql_type
-from lakedbapi.model.types import Decimal, Field, List, Map, Scalar, Schema, Struct, Type
+from lakedbapi.model.types import Decimal, Field, List, Map, Scalar, Schema, Struct, Type, walk
 
 _SCALARS: Mapping[type[iceberg.IcebergType], str] = {
     iceberg.BooleanType: "boolean",
@@ -145,7 +145,7 @@ def model_sorting(order: SortOrder, schema: IcebergSchema) -> tuple[SortField, .
 def names_by_id(mapping: NameMapping, schema: Schema) -> Mapping[int, tuple[str, ...]]:
     """The names that fields have in files without ids; none for a field of `schema` that is not mapped. Fields that
     were dropped since are among them: equality deletes may be by these."""
-    names: dict[int, tuple[str, ...]] = dict.fromkeys(field_ids(schema), ())
+    names: dict[int, tuple[str, ...]] = dict.fromkeys((field.id for field in walk(schema.fields)), ())
 
     def visit(fields: list[MappedField]) -> None:
         for field in fields:
@@ -157,33 +157,14 @@ def names_by_id(mapping: NameMapping, schema: Schema) -> Mapping[int, tuple[str,
     return names
 
 
-def field_ids(schema: Schema) -> list[int]:
-    """Of all fields, nested ones too."""
-    return [id for field in schema.fields for id in _ids(field)]
-
-
-def _ids(field: Field) -> list[int]:
-    type = field.type
-    children = (
-        type.fields
-        if isinstance(type, Struct)
-        else (type.element,)
-        if isinstance(type, List)
-        else (type.key, type.value)
-        if isinstance(type, Map)
-        else ()
-    )
-    return [field.id, *(id for child in children for id in _ids(child))]
-
-
-def walk(fields: Sequence[iceberg.NestedField]) -> Iterator[iceberg.NestedField]:
+def nested_fields(fields: Sequence[iceberg.NestedField]) -> Iterator[iceberg.NestedField]:
     """The fields and those in them."""
     for field in fields:
         yield field
         type = field.field_type
         if isinstance(type, iceberg.StructType):
-            yield from walk(type.fields)
+            yield from nested_fields(type.fields)
         elif isinstance(type, iceberg.ListType):
-            yield from walk((type.element_field,))
+            yield from nested_fields((type.element_field,))
         elif isinstance(type, iceberg.MapType):
-            yield from walk((type.key_field, type.value_field))
+            yield from nested_fields((type.key_field, type.value_field))

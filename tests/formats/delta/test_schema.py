@@ -12,10 +12,10 @@ import pyarrow as pa
 import pytest
 
 from lakedbapi.errors import DataError, NotSupportedError
-from lakedbapi.formats.delta.schema import parse_schema, physical_names, print_schema, walk
+from lakedbapi.formats.delta.schema import parse_schema, physical_names, print_schema
 from lakedbapi.formats.delta.table import DeltaTable
 from lakedbapi.model.sql_types import sql_type
-from lakedbapi.model.types import Decimal, Field, Scalar, Schema
+from lakedbapi.model.types import Decimal, Field, Scalar, Schema, walk
 from lakedbapi.storage.filesystem import Storage
 from tests.formats.delta.conftest import Connect
 from tests.formats.delta.golden import expected
@@ -69,7 +69,7 @@ def test_fields_have_their_types_and_facts() -> None:
     ]
     assert [field.nullable for field in schema.fields][:2] == [False, True]
     assert (schema.fields[0].identity, schema.fields[2].default) == (True, "0")
-    ids = [field.id for field in walk(schema)]
+    ids = [field.id for field in walk(schema.fields)]
     assert ids == list(range(1, len(ids) + 1))
 
 
@@ -148,7 +148,7 @@ MAPPED = {
 
 def test_mapped_columns_have_ids_and_physical_names() -> None:
     text = json.dumps(MAPPED)
-    assert [(field.name, field.id) for field in walk(parse_schema(text))] == [
+    assert [(field.name, field.id) for field in walk(parse_schema(text).fields)] == [
         ("i", 4),
         ("s", 5),
         ("element", 8),
