@@ -504,6 +504,8 @@ MAINTENANCE: Mapping[type, Callable[[Context, Any], Result]] = {
     st.Reorg: maintenance.reorg,
     st.Vacuum: maintenance.vacuum,
     st.Purge: maintenance.purge,
+    st.PutRef: maintenance.put_ref,
+    st.DropRef: maintenance.drop_ref,
 }
 
 SESSION_STATEMENTS = (st.TransactionControl, st.Use, st.Attach, st.Detach)

@@ -34,6 +34,7 @@ from lakedbapi.storage.filesystem import Storage
 
 if TYPE_CHECKING:
     from lakedbapi.formats.maintenance import Maintenance
+    from lakedbapi.formats.refs import Refs
 
 
 @dataclass(frozen=True)
@@ -320,6 +321,15 @@ class Catalog(ABC):
         """How the catalog's tables are compacted and cleaned up, where `capabilities` say that they can be."""
         raise NotSupportedError(
             f"tables of format {self.format!r} have no maintenance here: use the tools of their writer, such as Spark"
+        )
+
+    @property
+    def refs(self) -> Refs:
+        """The branches and tags of the catalog's tables, where the format has some and they can be changed here."""
+        raise NotSupportedError(
+            f"tables of format {self.format!r} have no branches and tags: note the number of a version, which "
+            "DESCRIBE HISTORY t lists, and read it with FOR VERSION AS OF; to change rows apart, copy them: CREATE TABLE "
+            "… AS SELECT"
         )
 
     def release(self) -> None:

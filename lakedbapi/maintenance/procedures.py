@@ -17,6 +17,7 @@ from lakedbapi.maintenance import retention
 from lakedbapi.maintenance.compaction import MergeLimits, merge, rewrite
 from lakedbapi.maintenance.flush import flush
 from lakedbapi.maintenance.purge import purge, purge_call
+from lakedbapi.maintenance.refs import fast_forward
 from lakedbapi.maintenance.results import compacted, flushed, paths, snapshots
 from lakedbapi.maintenance.scope import check_alone, maintenance_of, settle, tables
 from lakedbapi.query.travel import instant
@@ -89,6 +90,8 @@ def run(context: Context, call: Call) -> Result | None:
     """The result of a maintenance procedure; None when `call` is none."""
     if call.name.last.casefold() == "purge":
         return purge(context, purge_call(context, call))
+    if call.name.last.casefold() == "fast_forward":
+        return fast_forward(context, call)
     procedure = _PROCEDURES.get(call.name.last.casefold().removeprefix(_PREFIX))
     if procedure is None:
         return None

@@ -32,6 +32,7 @@ from lakedbapi.formats.base import Catalog
 from lakedbapi.formats.erasure import END, ORPHAN, StoredTable, UnreachableFile, Wiped
 from lakedbapi.maintenance import retention
 from lakedbapi.maintenance.compaction import rewrite
+from lakedbapi.maintenance.names import called_table
 from lakedbapi.maintenance.scope import Subject, check_alone, maintenance_of, settle
 from lakedbapi.model.catalog import SnapshotInfo, TableInfo
 from lakedbapi.model.changes import Operation
@@ -40,7 +41,7 @@ from lakedbapi.model.types import Schema
 from lakedbapi.query.constants import volatile_function
 from lakedbapi.query.names import resolve_table
 from lakedbapi.sql import guard
-from lakedbapi.sql.statements import Call, Name, Purge
+from lakedbapi.sql.statements import Call, Purge
 
 T = TypeVar("T")
 
@@ -69,22 +70,8 @@ def purge_call(context: Context, call: Call) -> Purge:
     if parsed.parameters.positional or parsed.parameters.named:
         raise ProgrammingError(f"{call.name}: the condition is text and cannot have parameters; use PURGE FROM")
     assert isinstance(parsed.statement, Purge)
-    name = _parts(arguments["table_name"])
-    if "schema" in arguments:
-        name = (arguments["schema"], *name[-1:])
-    if len(call.name.parts) > 1:
-        current = "main" if len(name) > 1 or call.name.parts[0] != context.search_path[0] else context.search_path[1]
-        name = (call.name.parts[0], *((current,) if len(name) == 1 else ()), *name[-2:])
-    return replace(parsed.statement, target=Name(name), alias=name[-1])
-
-
-def _parts(text: str) -> tuple[str, ...]:
-    """`t`, `schema.t`, `catalog.schema.t`, as written in SQL."""
-    statement = sql.parse(f"TRUNCATE {text}").statement
-    target = getattr(statement, "target", None)
-    if not isinstance(target, Name):
-        raise ProgrammingError(f"CALL purge: {text!r} is not the name of a table")
-    return target.parts
+    name = called_table(context, call, arguments["table_name"], arguments.get("schema"))
+    return replace(parsed.statement, target=name, alias=name.last)
 
 
 def purge(context: Context, statement: Purge) -> Result:

@@ -16,6 +16,7 @@ from lakedbapi.sql.columns import (
 )
 from lakedbapi.sql.expressions import expression
 from lakedbapi.sql.reader import Reader
+from lakedbapi.sql.refs import at_ref, read_ref
 from lakedbapi.sql.statements import (
     AddColumn,
     AddConstraint,
@@ -24,6 +25,8 @@ from lakedbapi.sql.statements import (
     AlterTable,
     DropColumn,
     DropConstraint,
+    DropRef,
+    PutRef,
     RenameColumn,
     RenameTable,
     SetPartitioning,
@@ -33,14 +36,16 @@ from lakedbapi.sql.statements import (
 from lakedbapi.sql.types import read_type
 
 
-def read_alter(reader: Reader) -> AlterTable:
-    """`ALTER TABLE t action, action …`."""
+def read_alter(reader: Reader) -> AlterTable | PutRef | DropRef:
+    """`ALTER TABLE t action, action …`, or one change of a branch or tag."""
     reader.expect("alter")
     view = reader.accept("view")
     if not view:
         reader.expect("table")
     if_exists = reader.accept("if", "exists")
     name = reader.name("the name of a view" if view else "the name of a table")
+    if at_ref(reader) and not view:
+        return read_ref(reader, name)
     actions = tuple(action for item in reader.items() for action in _action(item))
     if not actions:
         raise reader.error("expected ADD, DROP, RENAME, ALTER, SET or RESET")

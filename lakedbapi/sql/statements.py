@@ -13,6 +13,7 @@ from sqlglot import exp
 
 from lakedbapi.errors import ProgrammingError
 from lakedbapi.model.catalog import Constraint
+from lakedbapi.model.refs import NewRef
 from lakedbapi.model.types import Field, Type
 
 
@@ -485,11 +486,29 @@ class DescribeHistory:
     limit: exp.Expression | None = None
 
 
+@dataclass(frozen=True)
+class PutRef:
+    """CREATE or REPLACE of a branch or tag of a table; `version` is the snapshot, None = as `ref` says."""
+
+    table: Name
+    ref: NewRef
+    version: exp.Expression | None = None
+
+
+@dataclass(frozen=True)
+class DropRef:
+    table: Name
+    kind: str
+    name: str
+    if_exists: bool = False
+
+
 Statement = Union[
     Select, Insert, Update, Delete, Merge, Truncate, CreateSchema, DropSchema, CreateTable, DropTable, CreateView,
     CreateMacro, DropMacro, AlterTable, CommentOn, TransactionControl, Attach, Detach, Use, Show, Describe, Explain,
     Call,
     Checkpoint, Optimize, Reorg, Vacuum, Restore, DescribeHistory, Purge,
+    PutRef, DropRef,
 ]  # fmt: skip
 
 

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyiceberg.table.refs import SnapshotRefType
+from pyiceberg.table.refs import MAIN_BRANCH
 from pyiceberg.table.snapshots import Operation
 from pyiceberg.typedef import Record
 from pyiceberg.types import StructType
@@ -46,7 +46,7 @@ from lakedbapi.formats.iceberg.manifests import (
 from lakedbapi.formats.iceberg.paths import Paths
 from lakedbapi.formats.iceberg.places import Places
 from lakedbapi.formats.iceberg.plan import Plan
-from lakedbapi.formats.iceberg.requests import snapshots, updates
+from lakedbapi.formats.iceberg.requests import moved_ref, snapshots, updates
 from lakedbapi.formats.iceberg.specs import partition_tuple, partition_type
 from lakedbapi.formats.iceberg.summary import Counters
 from lakedbapi.formats.iceberg.table import TableVersion
@@ -91,11 +91,8 @@ class Attempt:
             self.has_snapshot = True
             snapshot = self._snapshot()
             changed.append(updates.AddSnapshotUpdate(snapshot=snapshot))
-            changed.append(
-                updates.SetSnapshotRefUpdate(
-                    ref_name="main", type=SnapshotRefType.BRANCH, snapshot_id=snapshot.snapshot_id
-                )
-            )
+            main = None if self._head is None else self._head.metadata.refs.get(MAIN_BRANCH)
+            changed.append(moved_ref(MAIN_BRANCH, main, snapshot.snapshot_id))
         return (self._requirements(), tuple(changed)) if changed else None
 
     def _define(self, location: str) -> Definition:

@@ -26,12 +26,14 @@ from lakedbapi.formats.iceberg.history import history
 from lakedbapi.formats.iceberg.maintenance import IcebergMaintenance
 from lakedbapi.formats.iceberg.paths import Paths
 from lakedbapi.formats.iceberg.places import Places
+from lakedbapi.formats.iceberg.refs import IcebergRefs
 from lakedbapi.formats.iceberg.snapshot import IcebergSnapshot
 from lakedbapi.formats.iceberg.sources import CatalogSource, Namespace, Source
 from lakedbapi.formats.iceberg.specs import TRANSFORMS, engine_partitioning
 from lakedbapi.formats.iceberg.table import TableVersion
 from lakedbapi.formats.iceberg.travel import point_in
 from lakedbapi.formats.maintenance import Maintenance
+from lakedbapi.formats.refs import Refs
 from lakedbapi.model.catalog import AsOf, PartitionSpec, SchemaInfo, SnapshotInfo, TableInfo
 from lakedbapi.model.changes import Changes
 from lakedbapi.model.layout import FileLayout
@@ -236,6 +238,11 @@ class IcebergCatalog(Catalog):
     @property
     def maintenance(self) -> Maintenance:
         return IcebergMaintenance(self) if self.capabilities.maintenance else super().maintenance
+
+    @property
+    def refs(self) -> Refs:
+        self.check_writable()
+        return IcebergRefs(self)
 
     def table_changes(self, table: TableInfo, start: int | datetime, end: int | datetime) -> Sequence[ChangeScan]:
         """`end` is a snapshot id; `start` one of its ancestors, or a time."""

@@ -6,6 +6,29 @@ from typing import Any
 
 import pyiceberg.table.snapshots
 import pyiceberg.table.update
+from pyiceberg.table.refs import SnapshotRef, SnapshotRefType
+
+from lakedbapi.model.refs import BRANCH, RefRetention
 
 updates: Any = pyiceberg.table.update
 snapshots: Any = pyiceberg.table.snapshots
+
+
+def set_ref(name: str, kind: str, snapshot: int, retention: RefRetention = RefRetention()) -> Any:
+    """The update that lets the branch or tag name this snapshot."""
+    return updates.SetSnapshotRefUpdate(
+        ref_name=name,
+        type=SnapshotRefType(kind),
+        snapshot_id=snapshot,
+        max_ref_age_ms=retention.max_age_ms,
+        max_snapshot_age_ms=retention.max_snapshot_age_ms,
+        min_snapshots_to_keep=retention.min_snapshots,
+    )
+
+
+def moved_ref(branch: str, before: SnapshotRef | None, snapshot: int) -> Any:
+    """The update that gives a branch another snapshot and leaves its retention as it was."""
+    if before is None:
+        return set_ref(branch, BRANCH, snapshot)
+    kept = RefRetention(before.max_ref_age_ms, before.min_snapshots_to_keep, before.max_snapshot_age_ms)
+    return set_ref(branch, BRANCH, snapshot, kept)
