@@ -328,8 +328,8 @@ class Catalog(ABC):
         """The branches and tags of the catalog's tables, where the format has some and they can be changed here."""
         raise NotSupportedError(
             f"tables of format {self.format!r} have no branches and tags: note the number of a version, which "
-            "DESCRIBE HISTORY t lists, and read it with FOR VERSION AS OF; to change rows apart, copy them: CREATE TABLE "
-            "… AS SELECT"
+            "DESCRIBE HISTORY t lists, and read it with FOR VERSION AS OF; to change rows apart, copy them with CREATE "
+            "TABLE … AS SELECT"
         )
 
     def release(self) -> None:

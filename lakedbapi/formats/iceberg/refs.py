@@ -125,7 +125,7 @@ def _check_put(version: TableVersion, ref: NewRef, found: SnapshotRef | None) ->
     what = f"table {version.name}: {ref.kind} {ref.name!r}"
     if found is not None and not ref.replace:
         raise ProgrammingError(
-            f"{what} exists already: CREATE OR REPLACE moves it, CREATE {ref.kind.upper()} IF NOT EXISTS leaves it alone"
+            f"{what} exists already: CREATE OR REPLACE {ref.kind.upper()} moves it, IF NOT EXISTS leaves it alone"
         )
     if found is None and not ref.create:
         raise ProgrammingError(f"{what} does not exist; there are: {_names(version.metadata)}")

@@ -14,7 +14,7 @@ updates: Any = pyiceberg.table.update
 snapshots: Any = pyiceberg.table.snapshots
 
 
-def set_ref(name: str, kind: str, snapshot: int, retention: RefRetention = RefRetention()) -> Any:
+def set_ref(name: str, kind: str, snapshot: int, retention: RefRetention) -> Any:
     """The update that lets the branch or tag name this snapshot."""
     return updates.SetSnapshotRefUpdate(
         ref_name=name,
@@ -29,6 +29,6 @@ def set_ref(name: str, kind: str, snapshot: int, retention: RefRetention = RefRe
 def moved_ref(branch: str, before: SnapshotRef | None, snapshot: int) -> Any:
     """The update that gives a branch another snapshot and leaves its retention as it was."""
     if before is None:
-        return set_ref(branch, BRANCH, snapshot)
+        return set_ref(branch, BRANCH, snapshot, RefRetention())
     kept = RefRetention(before.max_ref_age_ms, before.min_snapshots_to_keep, before.max_snapshot_age_ms)
     return set_ref(branch, BRANCH, snapshot, kept)

@@ -227,7 +227,7 @@ def test_formats_without_them(tmp_path: Path) -> None:
         with lakedbapi.connect(name if ":" in name else str(tmp_path / name), autocommit=True) as other:
             other.execute("CREATE TABLE t (i INTEGER)")
             for change in ("CREATE BRANCH b", "DROP TAG v"):
-                with pytest.raises(NotSupportedError, match="no branches and tags.*DESCRIBE HISTORY"):
+                with pytest.raises(NotSupportedError, match=r"no branches and tags.*DESCRIBE HISTORY"):
                     other.execute(f"ALTER TABLE t {change}")
             with pytest.raises(NotSupportedError, match="no branches and tags"):
                 other.execute("CALL fast_forward('t', 'main', 'b')")
