@@ -269,7 +269,7 @@ def _column(field: Field) -> dict[str, Any]:
         "type": reflected(field.type),
         "nullable": field.nullable,
         "default": field.default,
-        "autoincrement": field.identity,
+        "autoincrement": field.identity is not None,
         "comment": field.comment,
     }
 

@@ -19,7 +19,7 @@ from lakedbapi.dml.row_source import RowSource, given_fields, mismatch, projecti
 from lakedbapi.dml.sources import conjunction
 from lakedbapi.dml.target import Target
 from lakedbapi.dml.update import Updating, update
-from lakedbapi.dml.values import cast, default, field_named
+from lakedbapi.dml.values import cast, default, field_named, given_value
 from lakedbapi.engine.base import Relation, RelationName
 from lakedbapi.errors import DataError, ProgrammingError
 from lakedbapi.model.sql_types import quote_identifier, sql_type
@@ -220,7 +220,9 @@ def _source(target: Target, statement: Insert, parameters: ParameterTable) -> Ro
     if any(item.find(exp.Query) for item in items):
         raise NotTabularError
     values = [
-        default(field) if (0, i) in statement.defaults else cast(parameters.item(item, sql_type(field.type)), field)
+        default(field)
+        if (0, i) in statement.defaults
+        else given_value(parameters.item(item, sql_type(field.type)), field)
         for i, (item, field) in enumerate(zip(items, given, strict=True))
     ]
     base = target.query("", _relation(target, parameters))

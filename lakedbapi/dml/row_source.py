@@ -13,7 +13,7 @@ from sqlglot import exp
 from lakedbapi.dml.blame import blaming
 from lakedbapi.dml.sources import named, with_clause
 from lakedbapi.dml.target import Target
-from lakedbapi.dml.values import cast, default, fields_named
+from lakedbapi.dml.values import default, fields_named, given_value
 from lakedbapi.engine.base import Query
 from lakedbapi.errors import ProgrammingError
 from lakedbapi.model.sql_types import quote_literal
@@ -126,7 +126,7 @@ def _values(
             raise mismatch(target, len(given), len(row))
     casts = [
         [
-            default(field) if (i, k) in statement.defaults else cast(item_sql(item), field)
+            default(field) if (i, k) in statement.defaults else given_value(item_sql(item), field)
             for k, (item, field) in enumerate(zip(row, given, strict=True))
         ]
         for i, row in enumerate(rows)
@@ -144,7 +144,7 @@ def _casting(target: Target, given: Sequence[Field], item: str, base: Query, *, 
     result."""
     names = [f"_lake_c{i}" for i in range(len(given))]
     surplus = "" if exact else f", * EXCLUDE ({', '.join(names)})"
-    casts = [cast(name, field) for name, field in zip(names, given, strict=True)]
+    casts = [given_value(name, field) for name, field in zip(names, given, strict=True)]
     rows = f" FROM {item} AS _lake_source({', '.join(names)})"
     return projection(target, given, casts, rows, base, surplus=surplus)
 

@@ -23,6 +23,15 @@ def cast(sql: str, field: Field) -> str:
     return f"CAST({sql} AS {sql_type(field.type)})"
 
 
+def given_value(sql: str, field: Field) -> str:
+    """A value that the statement itself gives a column; ProgrammingError where rows cannot bring one."""
+    if field.identity is not None and field.identity.always:
+        raise ProgrammingError(
+            f"column {field.name!r} is GENERATED ALWAYS AS IDENTITY and takes no values: leave it out, or write DEFAULT"
+        )
+    return cast(sql, field)
+
+
 def default(field: Field) -> str:
     """The value of a column that a new row does not give. NULL stands for the next identity value."""
     if field.default is not None:
@@ -94,7 +103,7 @@ def _new_value(
     """The value of `field`, which lies at `path` of its column and was `old`."""
     assignment = given.get(path)
     if assignment is not None:
-        return default(field) if assignment.value is None else cast(f"({render(assignment.value)})", field)
+        return default(field) if assignment.value is None else given_value(f"({render(assignment.value)})", field)
     if not any(other[: len(path)] == path for other in given):
         return old
     assert isinstance(field.type, Struct)

@@ -65,6 +65,8 @@ class Capabilities:
     row_ids: bool = False
     """Rows have stable ids, which UPDATE and compaction keep."""
     identity_columns: bool = False
+    identity_options: bool = False
+    """Whether identity columns can be GENERATED ALWAYS, and count from other numbers and in other steps than 1."""
     travel_by_version: bool = True
     travel_by_timestamp: bool = True
     travel_by_ref: bool = False

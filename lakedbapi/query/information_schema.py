@@ -12,7 +12,7 @@ from lakedbapi.context import Context
 from lakedbapi.errors import ProgrammingError
 from lakedbapi.model.catalog import CATALOG_PLACEHOLDER, Constraint, SchemaInfo, TableInfo, ViewInfo
 from lakedbapi.model.sql_types import quote_identifier, sql_type
-from lakedbapi.model.types import Decimal, Scalar, Type
+from lakedbapi.model.types import Decimal, Identity, Scalar, Type
 from lakedbapi.query.names import resolve_catalog
 from lakedbapi.transaction import CatalogView
 
@@ -76,8 +76,7 @@ def _columns(source: _Source) -> Iterator[dict[str, Any]]:
                     "is_nullable": "YES" if field.nullable else "NO",
                     "data_type": sql_type(field.type),
                     **_numeric(field.type),
-                    "is_identity": field.identity,
-                    "identity_generation": "BY DEFAULT" if field.identity else None,
+                    **_identity(field.identity),
                     "COLUMN_COMMENT": field.comment,
                 }
             continue
@@ -90,6 +89,17 @@ def _columns(source: _Source) -> Iterator[dict[str, Any]]:
                 "data_type": data_type,
                 "is_identity": False,
             }
+
+
+def _identity(identity: Identity | None) -> dict[str, Any]:
+    if identity is None:
+        return {"is_identity": False}
+    return {
+        "is_identity": True,
+        "identity_generation": identity.generation,
+        "identity_start": str(identity.start),
+        "identity_increment": str(identity.step),
+    }
 
 
 def _views(source: _Source) -> Iterator[dict[str, Any]]:

@@ -58,6 +58,7 @@ CAPABILITIES = Capabilities(
     row_changes=True,
     delete_vectors=True,
     identity_columns=True,
+    identity_options=True,
     nulls_violate_checks=True,
     maintenance=True,
     partition_transforms=frozenset({"identity"}),
@@ -241,7 +242,7 @@ class DeltaCatalog(Catalog):
 
     def next_identity(self, snapshot: Snapshot, table: TableInfo, column: str) -> int:
         assert isinstance(snapshot, DeltaSnapshot)
-        return 1 if table.id < 0 else identity.next_value(snapshot.state(table), table, column)
+        return identity.next_value(None if table.id < 0 else snapshot.state(table), table, column)
 
     def keeps_rows(self, table: TableInfo, count: int) -> bool:
         return False

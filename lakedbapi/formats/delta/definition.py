@@ -23,9 +23,12 @@ from lakedbapi.formats.delta.properties import (
     whole_number,
 )
 from lakedbapi.formats.delta.schema import (
+    EXPLICIT,
+    HIGH_WATER_MARK,
     ID,
     IDENTITY,
     PHYSICAL_NAME,
+    STEP,
     nodes,
     parse_schema,
     print_schema,
@@ -41,7 +44,6 @@ from lakedbapi.model.types import UNASSIGNED, Field, List, Map, Schema, Struct, 
 CHECK = "delta.constraints."
 MODE = "delta.columnMapping.mode"
 VECTORS = "delta.enableDeletionVectors"
-HIGH_WATER_MARK = "delta.identity.highWaterMark"
 TYPE_CHANGES = "delta.typeChanges"
 
 _INSTEAD = {
@@ -188,7 +190,7 @@ def _annotated(
             added.setdefault(ID, field.id)
             added.setdefault(PHYSICAL_NAME, physical.get(field.id, field.name))
         if field.identity and IDENTITY not in added:
-            added |= {IDENTITY: 1, "delta.identity.step": 1, "delta.identity.allowExplicitInsert": True}
+            added |= {IDENTITY: field.identity.start, STEP: field.identity.step, EXPLICIT: not field.identity.always}
         if field.name in marks:
             added[HIGH_WATER_MARK] = marks[field.name]
         old = before.get(field.id)

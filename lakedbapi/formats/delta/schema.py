@@ -13,13 +13,16 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from lakedbapi.errors import DataError, NotSupportedError
-from lakedbapi.model.types import Decimal, Field, List, Map, Scalar, Schema, Struct, Type, walk
+from lakedbapi.model.types import Decimal, Field, Identity, List, Map, Scalar, Schema, Struct, Type, walk
 
 ID = "delta.columnMapping.id"
 PHYSICAL_NAME = "delta.columnMapping.physicalName"
 COMMENT = "comment"
 DEFAULT = "CURRENT_DEFAULT"
 IDENTITY = "delta.identity.start"
+STEP = "delta.identity.step"
+EXPLICIT = "delta.identity.allowExplicitInsert"
+HIGH_WATER_MARK = "delta.identity.highWaterMark"
 GENERATED = "delta.generationExpression"
 INVARIANTS = "delta.invariants"
 
@@ -136,9 +139,15 @@ def _field(raw: Mapping[str, Any], numbers: Iterator[int]) -> Field:
         nullable=raw.get("nullable", True),
         default=metadata.get(DEFAULT),
         comment=metadata.get(COMMENT),
-        identity=IDENTITY in metadata,
+        identity=_identity(metadata),
         generated=metadata.get(GENERATED),
     )
+
+
+def _identity(metadata: Mapping[str, Any]) -> Identity | None:
+    if IDENTITY not in metadata:
+        return None
+    return Identity(int(metadata[IDENTITY]), int(metadata.get(STEP, 1)), metadata.get(EXPLICIT) is False)
 
 
 def _type(raw: Any, name: str, numbers: Iterator[int]) -> Type:

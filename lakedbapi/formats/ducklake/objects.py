@@ -30,7 +30,7 @@ from lakedbapi.model.catalog import (
     ViewInfo,
 )
 from lakedbapi.model.sql_types import quote_identifier, quote_literal
-from lakedbapi.model.types import Decimal, Field, List, Map, Scalar, Schema, Struct, Type
+from lakedbapi.model.types import Decimal, Field, Identity, List, Map, Scalar, Schema, Struct, Type
 
 _QUOTED_NAME = re.compile(r'"((?:[^"]|"")*)"')
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
@@ -109,7 +109,7 @@ def build_schema(
     for row in sorted(rows, key=lambda row: row.order):
         children[row.parent].append(row)
     columns = (_field(row, children, column_tags.get(row.id, {})) for row in children[None])
-    return Schema(tuple(replace(field, identity=field.id in identities) for field in columns))
+    return Schema(tuple(replace(field, identity=Identity() if field.id in identities else None) for field in columns))
 
 
 def _field(row: ColumnRow, children: Mapping[int | None, list[ColumnRow]], tagged: Mapping[str, str]) -> Field:

@@ -15,7 +15,7 @@ from lakedbapi.errors import DataError, NotSupportedError
 from lakedbapi.formats.delta.schema import parse_schema, physical_names, print_schema
 from lakedbapi.formats.delta.table import DeltaTable
 from lakedbapi.model.sql_types import sql_type
-from lakedbapi.model.types import Decimal, Field, Scalar, Schema, walk
+from lakedbapi.model.types import Decimal, Field, Identity, Scalar, Schema, walk
 from lakedbapi.storage.filesystem import Storage
 from tests.formats.delta.conftest import Connect
 from tests.formats.delta.golden import expected
@@ -68,7 +68,7 @@ def test_fields_have_their_types_and_facts() -> None:
         "VARIANT",
     ]
     assert [field.nullable for field in schema.fields][:2] == [False, True]
-    assert (schema.fields[0].identity, schema.fields[2].default) == (True, "0")
+    assert (schema.fields[0].identity, schema.fields[2].default) == (Identity(), "0")
     ids = [field.id for field in walk(schema.fields)]
     assert ids == list(range(1, len(ids) + 1))
 

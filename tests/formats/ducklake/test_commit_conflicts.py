@@ -15,7 +15,7 @@ from lakedbapi.errors import ConflictError
 from lakedbapi.model.catalog import Constraint, SchemaInfo, ViewInfo, provisional_id
 from lakedbapi.model.changes import Changes, StagedRows
 from lakedbapi.model.delete_vector import DeleteVector
-from lakedbapi.model.types import Schema
+from lakedbapi.model.types import Identity, Schema
 from tests.formats.ducklake.writing import Lake, arrow, column, open_catalog, row_changes, tables
 
 Stage = Callable[[Lake], Changes]
@@ -267,7 +267,7 @@ def test_schemas_conflict_with_what_is_created_in_them(lake: Lake, other: Lake) 
 
 
 def test_identity_values_are_given_out_once(lake: Lake, other: Lake) -> None:
-    table = lake.create("k", column("id", "int64", identity=True))
+    table = lake.create("k", column("id", "int64", identity=Identity()))
     other.pin()
 
     def assign(client: Lake, value: int) -> Changes:

@@ -19,7 +19,7 @@ from lakedbapi.model.catalog import (
     provisional_id,
 )
 from lakedbapi.model.changes import Changes, RowChanges, StagedRows
-from lakedbapi.model.types import Decimal, Field, List, Scalar, Schema, Struct
+from lakedbapi.model.types import Decimal, Field, Identity, List, Scalar, Schema, Struct
 from tests.formats.ducklake.writing import Lake, arrow, column, tables
 
 INT = Scalar("int32")
@@ -131,7 +131,7 @@ def test_comments(lake: Lake, duckdb: Peer) -> None:
 
 def test_constraints_and_identity_columns_are_kept(lake: Lake, duckdb: Peer) -> None:
     key = Constraint("primary key", "pk", ("i",))
-    table = lake.create("t", column("i", "int32", nullable=False, identity=True), constraints=(key,))
+    table = lake.create("t", column("i", "int32", nullable=False, identity=Identity()), constraints=(key,))
     assert table.constraints == (key,)
     assert table.schema.fields[0].identity
     assert not table.schema.fields[0].nullable
