@@ -83,10 +83,12 @@ def _steps(values: npt.NDArray[np.int64], mark: int, step: int) -> npt.NDArray[n
     distance = np.where(beyond, forward if step > 0 else ~forward + np.uint64(1), np.uint64(0))
     size = np.uint64(abs(step))
     steps = distance // size + (distance % size != 0)
-    return np.minimum(steps, np.uint64(_FAR)).astype(np.int64)
+    found: npt.NDArray[np.int64] = np.minimum(steps, np.uint64(_FAR)).astype(np.int64)
+    return found
 
 
 def _at(steps: npt.NDArray[np.int64], mark: int, step: int) -> npt.NDArray[np.int64]:
     """The values so many steps after `mark`, which all are of 64 bits."""
-    found = steps.view(np.uint64) * np.uint64(step % (1 << 64)) + np.uint64(mark % (1 << 64))
-    return found.view(np.int64)
+    wrapped = steps.view(np.uint64) * np.uint64(step % (1 << 64)) + np.uint64(mark % (1 << 64))
+    found: npt.NDArray[np.int64] = wrapped.view(np.int64)
+    return found
