@@ -23,6 +23,7 @@ from lakedbapi.dml.values import cast, default, field_named, given_value
 from lakedbapi.engine.base import Relation, RelationName
 from lakedbapi.errors import DataError, ProgrammingError
 from lakedbapi.model.sql_types import quote_identifier, sql_type
+from lakedbapi.query.shown import has_stars
 from lakedbapi.sql.expressions import parameter_name
 from lakedbapi.sql.statements import Delete, Insert, Merge, Update
 
@@ -122,12 +123,13 @@ def _delete(context: Context, statement: Delete, parameters: ParameterTable) -> 
 def _keys(target: Target, statement: Update | Delete, others: Sequence[exp.Expression | None]) -> dict[str, str]:
     """Column -> parameter of the `column = ?` that the condition demands.
 
-    NotTabularError when the statement reads relations: what it sees would be the state before all statements.
+    NotTabularError when the statement reads relations: what it sees would be the state before all statements. And with
+    `COLUMNS(*)`, which would see the parameters.
     """
     expressions = [e for e in (statement.where, *others) if e is not None]
     if statement.where is None or statement.source or statement.ctes is not None:
         raise NotTabularError
-    if any(isinstance(expression, exp.Var) or expression.find(exp.Query) for expression in expressions):
+    if any(isinstance(e, exp.Var) or e.find(exp.Query) or has_stars(e) for e in expressions):
         raise NotTabularError
     keys = {}
     conditions: Any = statement.where.flatten() if isinstance(statement.where, exp.And) else [statement.where]

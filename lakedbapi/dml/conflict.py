@@ -6,13 +6,14 @@ Keys are not enforced by a lake: the columns of the conflict need no constraint,
 from __future__ import annotations
 
 from collections.abc import Collection
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
 from sqlglot import exp
 
 from lakedbapi.context import Counted
-from lakedbapi.dml.merge import qualified
+from lakedbapi.dml.merge import render_qualified
 from lakedbapi.dml.merging import INSERT, MATCHED, NOT_MATCHED, NOTHING, PRESENT, UPDATE, Clause, Merging
 from lakedbapi.dml.new_rows import NewRows
 from lakedbapi.dml.returning import Returning
@@ -24,6 +25,7 @@ from lakedbapi.errors import ProgrammingError
 from lakedbapi.model.scan import RowGroup, Scan
 from lakedbapi.model.sql_types import quote_identifier
 from lakedbapi.model.types import Field
+from lakedbapi.query.shown import Row
 from lakedbapi.sql.statements import Insert, OnConflict
 
 EXCLUDED = "excluded"
@@ -106,8 +108,11 @@ def _clauses(target: Target, conflict: OnConflict, given: Collection[str]) -> tu
     if not conflict.update:
         return Clause(MATCHED, None, NOTHING), insert
 
+    beside = {EXCLUDED: Row(target.table.schema.names, (PRESENT, _ORDINAL))}
+    target = replace(target, beside=beside)
+
     def render(expression: exp.Expression) -> str:
-        return target.render(qualified(expression, target.name))
+        return render_qualified(target, expression, target.name)
 
     condition = None if conflict.where is None else render(conflict.where)
     return Clause(MATCHED, condition, UPDATE, {**old, **assigned(target, conflict.update, render)}), insert

@@ -79,8 +79,10 @@ def delete_rows(
 
 
 def reading(target: Target, statement: Delete) -> Target:
-    """The target with the hidden columns that the condition names."""
-    return replace(target, hidden=revealed(target, [statement.where], statement.source))
+    """The target as the condition sees it."""
+    return replace(
+        target, hidden=revealed(target, [statement.where], statement.source), sources=tuple(statement.source)
+    )
 
 
 def whole_files(target: Target, statement: Delete, pruning: Pruning) -> npt.NDArray[np.bool_]:

@@ -30,6 +30,7 @@ from lakedbapi.dml.values import assigned, cast, default, field_named, fields_na
 from lakedbapi.errors import ProgrammingError
 from lakedbapi.model.sql_types import quote_identifier
 from lakedbapi.query.prune import prune
+from lakedbapi.query.shown import Row
 from lakedbapi.sql.expressions import render
 from lakedbapi.sql.statements import Merge, MergeAction
 
@@ -43,7 +44,12 @@ def merge(context: Context, statement: Merge) -> Counted:
 
 
 def merging(target: Target, statement: Merge) -> Merging:
-    target = replace(target, hidden=revealed(target, _expressions(statement), [statement.source]))
+    target = replace(
+        target,
+        hidden=revealed(target, _expressions(statement), [statement.source]),
+        sources=(statement.source,),
+        beside={_alias(statement.source).casefold(): Row(None, (PRESENT,))},
+    )
     reading = _Reading(target, statement)
     by_source = any(action.when == NOT_MATCHED_BY_SOURCE for action in statement.actions)
     on = reading.on
@@ -71,6 +77,10 @@ def merging(target: Target, statement: Merge) -> Merging:
     )
 
 
+def _alias(source: exp.Expression) -> str:
+    return source.alias_or_name or "_lake_source"
+
+
 def _expressions(statement: Merge) -> list[exp.Expression | None]:
     """What can name columns of both sides."""
     found = [statement.on]
@@ -95,7 +105,7 @@ class _Reading:
                 f"MERGE INTO {target.table.name} … USING takes one table or subquery: "
                 "put a join into a subquery with an alias"
             )
-        self.alias = source.alias_or_name or "_lake_source"
+        self.alias = _alias(source)
         self.source = render(source)
         # A statement's USING source and every subquery read the state before the statement.
         self.base = target.query(with_clause(statement.ctes), {}, statement.identifiers, statement.specials)
@@ -195,15 +205,16 @@ class _Reading:
         side = {NOT_MATCHED: self.alias, NOT_MATCHED_BY_SOURCE: self._target.name}.get(when)
         if side is None:
             return self._target.render
-        return lambda expression: self._target.render(qualified(expression, side))
+        return lambda expression: render_qualified(self._target, expression, side)
 
     @staticmethod
     def _qualified(table: str, name: str) -> exp.Column:
         return exp.Column(this=exp.to_identifier(name, quoted=True), table=exp.to_identifier(table, quoted=True))
 
 
-def qualified(expression: exp.Expression, table: str) -> exp.Expression:
-    """`expression` with its unqualified columns, but for those in subqueries and lambdas, qualified by `table`."""
+def render_qualified(target: Target, expression: exp.Expression, table: str) -> str:
+    """SQL of `expression` with its unqualified columns, but for those in subqueries and lambdas, qualified by
+    `table`."""
 
     def qualify(node: exp.Expression) -> exp.Expression:
         if (
@@ -214,4 +225,4 @@ def qualified(expression: exp.Expression, table: str) -> exp.Expression:
             return exp.Column(this=node.this.copy(), table=exp.to_identifier(table, quoted=True))
         return node
 
-    return expression.transform(qualify)
+    return target.render_shown(target.concealed(expression).transform(qualify))

@@ -87,5 +87,5 @@ def _source_rows(target: Target, number: int, hidden: str | None) -> str:
 def _render(target: Target, item: exp.Expression) -> str:
     """A bare `*` means the columns of the target alone."""
     if isinstance(item, exp.Star):
-        return target.render(exp.Column(this=item.copy(), table=exp.to_identifier(target.name, quoted=True)))
-    return target.render(item)
+        return target.render_shown(exp.Column(this=item.copy(), table=exp.to_identifier(target.name, quoted=True)))
+    return target.render_shown(item)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
@@ -32,10 +32,12 @@ from lakedbapi.model.changes import Operation, RowChanges
 from lakedbapi.model.scan import Scan, live_counts
 from lakedbapi.model.sql_types import quote_identifier
 from lakedbapi.model.types import Field
+from lakedbapi.query.filters import table_name
 from lakedbapi.query.hidden import HIDDEN_COLUMNS
 from lakedbapi.query.names import resolve_table
 from lakedbapi.query.prune import prune
-from lakedbapi.query.relations import relations
+from lakedbapi.query.relations import columns_of, relations
+from lakedbapi.query.shown import Row, has_stars, names_columns, only_shown, whole_rows
 from lakedbapi.sql.expressions import render, without_null_in_lists
 from lakedbapi.sql.statements import Name, Special
 from lakedbapi.transaction import CatalogView, Contents
@@ -61,6 +63,10 @@ class Target:
     aliased: bool
     hidden: frozenset[str] = frozenset()
     """The hidden columns (`query.hidden`) that the statement names."""
+    sources: tuple[exp.Expression, ...] = ()
+    """The other relations of the statement: USING or FROM."""
+    beside: Mapping[str, Row] = field(default_factory=dict)
+    """Those of them with columns that are not shown, by casefolded alias."""
 
     @classmethod
     def of(cls, context: Context, name: Name, alias: str | None = None) -> Target:
@@ -141,9 +147,7 @@ class Target:
 
         `exhaustive` as in `ScanRelation`; `row_versions`: with the row's snapshot in another one.
         """
-        extra = {HIDDEN_COLUMNS[name]: name for name in sorted(self.hidden)}
-        extra |= {PART: self.part, POSITION: self.position, ROW_ID: self.row_id}
-        extra |= {ROW_SNAPSHOT: self.row_version} if row_versions else {}
+        extra = {**self._extra, ROW_SNAPSHOT: self.row_version} if row_versions else self._extra
         return {self.relation_name(HIDDEN): ScanRelation(scan, extra, exhaustive)}
 
     def relation_name(self, name: str) -> RelationName:
@@ -166,8 +170,36 @@ class Target:
         others = relations(context, identifiers, specials) if identifiers or specials else {}
         return Query(sql, {**others, **hidden}, context.parameters, context.search_path)
 
+    @property
+    def _extra(self) -> dict[str, str]:
+        """The columns that `from_item` has besides the table's: kind -> name."""
+        named = {HIDDEN_COLUMNS[name]: name for name in sorted(self.hidden)}
+        return {**named, PART: self.part, POSITION: self.position, ROW_ID: self.row_id}
+
     def render(self, expression: exp.Expression) -> str:
-        """SQL of an expression of the statement, in which `schema.table.column` of the target has become
+        """SQL of an expression of the statement over `from_item` and the other relations."""
+        return self.render_shown(self.concealed(expression))
+
+    def concealed(self, expression: exp.Expression) -> exp.Expression:
+        """The expression without a way to see the columns that only this package knows of."""
+        aliases = {self.name.casefold(), *self.beside}
+        if not has_stars(expression) and next(whole_rows(expression, aliases), None) is None:
+            return expression
+        own = Row(self.table.schema.names, tuple(self._extra.values()))
+        return only_shown(expression.copy(), {self.name.casefold(): own, **self.beside}, self._is_column)
+
+    def _is_column(self, name: str) -> bool:
+        """Whether a column of the target or of another relation has the casefolded name."""
+        tables = [table_name(table) for source in self.sources for table in source.find_all(exp.Table)]
+        others = (columns_of(self.context, (), table) for table in tables)
+        return (
+            self.table.schema.get(name) is not None
+            or names_columns(self.sources, name)
+            or any(columns is not None and name in columns.shown for columns in others)
+        )
+
+    def render_shown(self, expression: exp.Expression) -> str:
+        """SQL of an expression over the target's own columns, in which `schema.table.column` of the target has become
         `table.column`."""
         expression = without_null_in_lists(expression, self.context.parameters)
         if self.aliased or not any(column.args.get("db") for column in expression.find_all(exp.Column)):

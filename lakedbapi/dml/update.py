@@ -56,7 +56,8 @@ class Updating:
         """`extra` relations can be named in the statement; `bounds` follows from its condition, and decides about
         files."""
         expressions = [statement.where, *(assignment.value for assignment in statement.assignments)]
-        target = replace(target, hidden=revealed(target, expressions, statement.source))
+        hidden = revealed(target, expressions, statement.source)
+        target = replace(target, hidden=hidden, sources=tuple(statement.source))
         self._target = target
         self._trees = [e for e in (*expressions, statement.ctes, *statement.source) if e is not None]
         self._extra = extra or {}

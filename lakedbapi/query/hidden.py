@@ -1,8 +1,8 @@
 """Columns that a table has without showing them: `rowid`, `snapshot_id`, `filename`, `file_row_number`.
 
 Tables of some formats have more of them (`TableInfo.hidden`). They can be named in a query, but `*` does not include
-them. As the engine knows only columns that are shown, a query that names one is written anew, with `* EXCLUDE (…)` in
-place of `*`.
+them. As the engine knows only columns that are shown, a query that names one is written anew (`query.shown`), with
+`* EXCLUDE (…)` in place of `*`.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from lakedbapi.errors import NotSupportedError
 from lakedbapi.formats.base import Catalog
 from lakedbapi.model.catalog import TableInfo
 from lakedbapi.query.filters import table_name
+from lakedbapi.query.shown import Row, names_columns, only_shown
 from lakedbapi.sql.expressions import render
 
 HIDDEN_COLUMNS: Mapping[str, str] = {
@@ -48,6 +49,8 @@ class Columns(NamedTuple):
 
     shown: frozenset[str]
     hidden: frozenset[str]
+    row: tuple[str, ...] | None = None
+    """Those that are shown as the table calls them, in order; None where nobody knows which table is meant."""
 
 
 ColumnsOf = Callable[[str], Columns | None]
@@ -77,7 +80,7 @@ def reveal(
                 used.setdefault(table, set()).add(name)
     if not used:
         return Hidden(text, {})
-    return Hidden(_without_stars(text, tree, used), {table: frozenset(names) for table, names in used.items()})
+    return Hidden(_concealed(text, tree, used, columns_of), {table: frozenset(names) for table, names in used.items()})
 
 
 def _owners(column: Any, columns_of: ColumnsOf) -> list[str]:
@@ -123,33 +126,28 @@ def _common_tables(select: Any) -> set[str]:
     return names
 
 
-def _without_stars(text: str, tree: exp.Expression, used: Mapping[str, set[str]]) -> str:
-    """The query with `* EXCLUDE (…)` for every `*` that would show hidden columns."""
+def _concealed(text: str, tree: exp.Expression, used: Mapping[str, set[str]], columns_of: ColumnsOf) -> str:
+    """The query with no hidden columns but where it names them."""
     tree = tree.copy()
-    changed = False
+    printed = render(tree)
+
+    def is_column(name: str) -> bool:
+        tables = (columns_of(table_name(table)) for table in tree.find_all(exp.Table))
+        return names_columns([tree], name) or any(columns is not None and name in columns.shown for columns in tables)
+
     for select in list(tree.find_all(exp.Select)):
         sources = _sources(select)
-        hidden = {alias: used[table] for alias, table in sources.items() if table in used}
-        if not hidden:
+        rows = {alias: _row(columns_of(table), used[table]) for alias, table in sources.items() if table in used}
+        if not rows:
             continue
         if any(join.method == "NATURAL" for join in select.args.get("joins") or []):
             raise NotSupportedError(
                 "NATURAL JOIN cannot be combined with rowid, snapshot_id, filename or file_row_number: "
                 "write the join's columns as USING (…)"
             )
-        for item in select.expressions:
-            star, names = _star(item, hidden)
-            if star is not None and names:
-                excluded = star.args.get("except_") or []
-                star.set("except_", [*excluded, *(exp.column(name, quoted=True) for name in sorted(names))])
-                changed = True
-    return render(tree) if changed else text
+        only_shown(select, rows, is_column)
+    return text if render(tree) == printed else render(tree)
 
 
-def _star(item: Any, hidden: Mapping[str, set[str]]) -> tuple[Any, set[str]]:
-    """The `*` of a projection, and the hidden columns that it covers."""
-    if isinstance(item, exp.Star):
-        return item, set().union(*hidden.values())
-    if isinstance(item, exp.Column) and isinstance(item.this, exp.Star):
-        return item.this, hidden.get(item.table.casefold(), set())
-    return None, set()
+def _row(columns: Columns | None, hidden: set[str]) -> Row:
+    return Row(None if columns is None else columns.row, tuple(sorted(hidden)))

@@ -67,7 +67,9 @@ def columns_of(context: Context, specials: Sequence[Special], name: str) -> Colu
         return None
     shown = (column.casefold() for table in tables for column in table.schema.names)
     hidden = (column.name.casefold() for table in tables for column in table.hidden)
-    return Columns(frozenset(shown), frozenset(HIDDEN_COLUMNS).union(hidden))
+    names = {table.schema.names for table in tables}
+    row = next(iter(names)) if len(names) == 1 else None
+    return Columns(frozenset(shown), frozenset(HIDDEN_COLUMNS).union(hidden), row)
 
 
 def hidden_names(context: Context) -> frozenset[str]:

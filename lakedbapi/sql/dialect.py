@@ -13,7 +13,7 @@ from lakedbapi.sql.keywords import words
 _TYPED = words(
     """
     percentile_cont percentile_disc first_value last_value nth_value lag lead first last any_value
-    starts_with coalesce greatest least count sum min max avg
+    starts_with coalesce greatest least count sum min max avg columns
     """
 )
 """Functions that sqlglot must know for their syntax, or that planning looks for, and that it prints as they were."""

@@ -130,6 +130,51 @@ def test_hidden_columns_can_be_named_but_are_not_in_a_star(numbers: Lake) -> Non
     assert numbers("SELECT a.* FROM t a JOIN t b ON a.rowid = b.rowid WHERE a.i = 4") == [(4, "x4")]
 
 
+@pytest.mark.parametrize(
+    ("items", "names", "row"),
+    [
+        ("rowid, COLUMNS(*)", ["rowid", "i", "s"], (3, 3, "x3")),
+        ("rowid, COLUMNS(t.*)", ["rowid", "i", "s"], (3, 3, "x3")),
+        ("rowid, COLUMNS('.')", ["rowid", "i", "s"], (3, 3, "x3")),
+        ("rowid, COLUMNS('.') AS 'c_\\0'", ["rowid", "c_i", "c_s"], (3, 3, "x3")),
+        ("rowid, COLUMNS(lambda c: c <> 's')", ["rowid", "i"], (3, 3)),
+        ("rowid, COLUMNS([c for c in (*) if c <> 's'])", ["rowid", "i"], (3, 3)),
+        ("rowid, COLUMNS(['s'])", ["rowid", "s"], (3, "x3")),
+        ("*, rowid AS n, concat(*COLUMNS(*)) AS c", ["i", "s", "n", "c"], (3, "x3", 3, "3x3")),
+        ("*, rowid AS n, concat(*COLUMNS(* EXCLUDE (s)), '!') AS c", ["i", "s", "n", "c"], (3, "x3", 3, "3!")),
+        ("rowid, * LIKE 'i%'", ["rowid", "i"], (3, 3)),
+        ("rowid, t", ["rowid", "t"], (3, {"i": 3, "s": "x3"})),
+        ("rowid, t AS t", ["rowid", "t"], (3, {"i": 3, "s": "x3"})),
+        ("rowid, to_json(t)", ["rowid", "to_json(t)"], (3, '{"i":3,"s":"x3"}')),
+        ("rowid, (SELECT to_json(t)) AS j", ["rowid", "j"], (3, '{"i":3,"s":"x3"}')),
+        ("rowid, count(*) OVER (), unnest(t)", ["rowid", None, "i", "s"], (3, 1, 3, "x3")),
+    ],
+)
+def test_hidden_columns_are_in_no_spelling_of_all_columns(
+    numbers: Lake, items: str, names: list[str | None], row: tuple[object, ...]
+) -> None:
+    assert numbers(f"SELECT {items} FROM t WHERE i = 3") == [row]
+    shown = [column[0] for column in numbers.cursor.description]
+    assert [name and real for name, real in zip(names, shown, strict=True)] == names
+
+
+def test_a_whole_row_beside_a_hidden_column_can_be_a_condition(numbers: Lake) -> None:
+    assert numbers("SELECT rowid FROM t WHERE t = {'i': 3, 's': 'x3'}") == [(3,)]
+    assert numbers("SELECT a.rowid FROM t a JOIN t b ON a = b AND a.rowid = 4") == [(4,)]
+    assert numbers("SELECT rowid, max(t) FROM t WHERE i < 2 GROUP BY ALL ORDER BY rowid DESC") == [
+        (1, {"i": 1, "s": "x1"}),
+        (0, {"i": 0, "s": "x0"}),
+    ]
+    assert numbers("SELECT rowid, s.t FROM t, (SELECT 5 AS t) s WHERE i = 1 AND s.t = 5") == [(1, 5)]
+    assert numbers("SELECT rowid, t FROM t x, (SELECT 5 AS t) s WHERE i = 1") == [(1, 5)]
+
+
+def test_a_column_of_another_table_called_like_a_hidden_one_is_shown(numbers: Lake) -> None:
+    numbers("CREATE TABLE u AS SELECT 3 AS i, 'own' AS rowid")
+    assert numbers("SELECT t.rowid, * FROM t JOIN u USING (i)") == [(3, 3, "x3", "own")]
+    assert numbers("SELECT t.rowid, COLUMNS(*) FROM t JOIN u USING (i)") == [(3, 3, "x3", "own")]
+
+
 def test_positions_are_physical(numbers: Lake) -> None:
     assert numbers("SELECT file_row_number FROM t WHERE i IN (60, 160) ORDER BY i") == [(60,), (60,)]
 
