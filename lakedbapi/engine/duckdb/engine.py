@@ -44,7 +44,8 @@ class DuckDBEngine(Engine):
         for name in catalogs:
             pool.check_alias(name)
         self._filesystems = tuple(filesystems)
-        self._roots, self._catalogs, self._allow_external = tuple(roots), catalogs, allow_external
+        self._roots: tuple[str, ...] = tuple(roots)
+        self._catalogs, self._allow_external = catalogs, allow_external
         self._find_roots = find_roots
         self._running: set[Execution] = set()
         self._results: weakref.WeakSet[DuckDBResult] = weakref.WeakSet()
@@ -85,7 +86,7 @@ class DuckDBEngine(Engine):
     ) -> tuple[WrittenFile, ...]:
         relations: Mapping[RelationName, Relation] = source.relations if isinstance(source, Query) else {}
         search_path = source.search_path if isinstance(source, Query) else ("memory", "main")
-        execution = self._open(relations, search_path)
+        execution = self._open(relations, search_path, options.directory)
         try:
             embedded = write.embedded_columns(options.layout, row_ids, row_snapshots)
             return write.write(execution, source, schema, options, embedded)
@@ -115,19 +116,27 @@ class DuckDBEngine(Engine):
             result.close()
         pool.release(instance)
 
-    def _open(self, relations: Mapping[RelationName, Relation], search_path: tuple[str, str]) -> Execution:
+    def _open(
+        self,
+        relations: Mapping[RelationName, Relation],
+        search_path: tuple[str, str],
+        target: str | None = None,
+    ) -> Execution:
+        """`target` is the directory that files are to be written to."""
         if self._instance is None:
             raise InterfaceError("The connection is closed.")
         if self._instance.broken:
             self._instance = self._new_instance()
-        if self._find_roots is not None and not self._allow_external and self._leaves_roots(relations):
+        if self._find_roots is not None and not self._allow_external and self._leaves_roots(relations, target):
             self._roots = tuple(self._find_roots())
             pool.release(self._instance) if not self._running else None
             self._instance = self._new_instance()
         return Execution(self._instance, relations, search_path, self._filesystems, self._running)
 
-    def _leaves_roots(self, relations: Mapping[RelationName, Relation]) -> bool:
+    def _leaves_roots(self, relations: Mapping[RelationName, Relation], target: str | None) -> bool:
         """Whether some files lie elsewhere."""
+        if target is not None and not target.startswith(self._roots):
+            return True
         scans = [relation.scan for relation in relations.values() if isinstance(relation, ScanRelation)]
         groups = [group for scan in scans for group in scan.files]
         lists = [files for group in groups for files in (group.files, *(d.files for d in group.equality_deletes))]

@@ -216,7 +216,9 @@ class IcebergCatalog(Catalog):
 
     def data_directory(self, table: TableInfo, schema: SchemaInfo) -> str:
         location = table.path or self.location(self.namespace(schema), table)
-        return Paths().full(Places.at(location, table.properties).data) + "/"
+        directory = Paths().full(Places.at(location, table.properties).data) + "/"
+        self.reach([directory])
+        return directory
 
     def location(self, namespace: Namespace, table: TableInfo) -> str:
         """The place of a table that is new, as its metadata will have it, without a slash at the end."""

@@ -157,6 +157,22 @@ def test_schemas(place: Lake, lake: lakedbapi.Connection) -> None:
     assert ("sales", "eu") not in place.catalog.list_namespaces("sales")
 
 
+@pytest.mark.parametrize("queried", [False, True], ids=["at once", "after a query"])
+def test_rows_go_where_the_table_lies(place: Lake, lake: lakedbapi.Connection, queried: bool) -> None:
+    """Outside of the warehouse, too: the place is told when the table is made, and the engine runs by then."""
+    lake.execute("CREATE TABLE before (a BIGINT)")
+    lake.execute("INSERT INTO before VALUES (1)")
+    elsewhere = place.root / "elsewhere"
+    place.create(lake, location=f"file://{elsewhere}")
+    if queried:
+        assert values(lake, "SELECT a FROM t") == []
+    lake.execute("INSERT INTO t VALUES (1, 'x'), (2, 'y')")
+    assert lake.execute("DELETE FROM t WHERE a = 1").rowcount == 1
+    assert lake.execute("UPDATE t SET s = 'z'").rowcount == 1
+    assert values(lake, "SELECT s FROM t") == ["z"]
+    assert all(file.is_relative_to(elsewhere) for file in place.root.rglob("*.parquet") if "before" not in file.parts)
+
+
 def test_renaming(place: Lake, lake: lakedbapi.Connection) -> None:
     place.create(lake)
     lake.execute("INSERT INTO t VALUES (1, 'x')")
