@@ -111,6 +111,7 @@ class RowSteps(Program):
         self.run(client, sql, (), Expected(after, count))
 
     def insert_select(self, data: Data, client: Client) -> None:
+        """Copies, whose keys differ as those of their rows do, and have the parity of the connection's own."""
         table = self.choose_table(data, client)
         if table is None:
             return
@@ -120,18 +121,18 @@ class RowSteps(Program):
             return
         offset = self.keys * 2 + 2
         self.keys = 2 * offset
+        offset += self.clients.index(client)
         changed = data.draw(st.sampled_from(table.columns))
         value = expression(data.draw, table, changed)
         new, items = [], []
         for row in chosen:
             copy = {column.id: table.cell(row, column) for column in table.columns}
             copy[changed.id] = value.value(row)
-            copy[table.key.id] = table.cell(row, table.key) + offset + self._parity_shift(client, table, row)
+            copy[table.key.id] = 2 * table.cell(row, table.key) + offset
             new.append(copy)
         for column in table.columns:
             if column.id == table.key.id:
-                key = quoted(column.name)
-                items.append(f"{key} + {offset} + ({key}::BIGINT + {self.clients.index(client)}) % 2")
+                items.append(f"2 * {quoted(column.name)} + {offset}")
             else:
                 items.append(value.sql(bind, "") if column.id == changed.id else quoted(column.name))
         after, _ = self._with_new(table, new)
@@ -139,10 +140,6 @@ class RowSteps(Program):
         name = quoted(table.name)
         sql = f"INSERT INTO {name} SELECT {', '.join(items)} FROM {name} WHERE {where.sql(bind, '')}{returning}"
         self.run(client, sql, bind.parameters, Expected(after if new else None, len(new), **expected))
-
-    def _parity_shift(self, client: Client, table: Table, row: Values) -> int:
-        """So that the copied row's key has the parity of the connection's own; the offset is even."""
-        return int((table.cell(row, table.key) + self.clients.index(client)) % 2)
 
     def upsert(self, data: Data, client: Client) -> None:
         many = data.draw(st.booleans())
