@@ -18,6 +18,8 @@ from lakedbapi.ddl.staging import require, stage_table, stage_view
 from lakedbapi.ddl.tables import (
     check_columns,
     check_field,
+    kept_check,
+    kept_field,
     partition_spec,
     sort_fields,
     with_constraint,
@@ -130,6 +132,11 @@ def _add_column(place: _Place, table: TableInfo, action: AddColumn) -> TableInfo
         _require_struct(table, action.path)
     field = action.field
     check_field(place.context, place.view.catalog, field)
+    if field.generated is not None:
+        raise NotSupportedError(
+            f"generated column {field.name!r} cannot be added to {table.name!r}, whose rows would not have its values: "
+            "make a new table"
+        )
     field = replace(field, initial_default=initial_default(place.context, field))
     if not action.path:
         _check_new_column(place, table, field)
@@ -238,13 +245,14 @@ def _alter_column(place: _Place, table: TableInfo, action: AlterColumn) -> Table
     if action.type is not None:
         changed = widened(field, action.type.type)
         _require_same_buckets(table, field, changed)
-        check_default(place.context, changed)
+        check_default(place.context, place.view.catalog, changed)
     elif action.drop_default:
         changed = replace(field, default=None)
     elif action.set_default is not None:
         is_null = isinstance(action.set_default, exp.Null)
         changed = replace(field, default=None if is_null else render(action.set_default))
         check_field(place.context, place.view.catalog, changed)
+        changed = kept_field(place.view.catalog, table, changed)
     else:
         assert action.nullable is not None
         changed = _with_nullable(place, table, field, action)
@@ -306,11 +314,16 @@ def _set_properties(place: _Place, table: TableInfo, action: SetProperties) -> T
 
 
 def _add_constraint(place: _Place, table: TableInfo, action: AddConstraint) -> TableInfo:
-    constraint = action.constraint
+    constraint, catalog = action.constraint, place.view.catalog
     changed = with_constraint(place.context, place.view, place.schema.name, table, constraint)
     if constraint.expression:
         check_expressions(place.context, table, "CHECK", [constraint.expression])
+        constraint = kept_check(catalog, table, constraint)
         require_true(place.context, place.alias, table, constraint)
+        added = tuple(
+            c if c in table.constraints else replace(c, expression=constraint.expression) for c in changed.constraints
+        )
+        changed = replace(changed, constraints=added)
     for before, after in zip(table.schema.fields, changed.schema.fields, strict=True):
         if before.nullable and not after.nullable:
             require_no_nulls(place.context, place.alias, table, before.name)

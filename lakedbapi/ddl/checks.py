@@ -31,7 +31,7 @@ def require_true(context: Context, alias: str, table: TableInfo, check: Constrai
     catalog = context.transaction.view(alias).catalog
     if catalog.capabilities.nulls_violate_checks:
         condition = None
-    count = _count(context, alias, table, condition, violation(catalog, check))
+    count = _count(context, alias, table, condition, violation(catalog, table, check))
     if count:
         raise IntegrityError(
             f"CHECK ({check.expression}) is violated by {count} rows of {table.name}; UPDATE or DELETE them first"

@@ -29,6 +29,7 @@ from lakedbapi.query.information_schema import constraint_name
 from lakedbapi.query.names import NewName, find_relation, resolve_new, resolve_table
 from lakedbapi.query.plan import plan
 from lakedbapi.query.relations import without_rows
+from lakedbapi.query.stored import kept, kept_default, runnable, runnable_default
 from lakedbapi.sql.statements import CreateTable, DropTable, Name, PartitionKey, Select, SortKey
 from lakedbapi.sql.types import type_of
 from lakedbapi.transaction import CatalogView
@@ -105,12 +106,54 @@ def define(context: Context, place: NewName, statement: CreateTable) -> TableInf
         table = replace(table, schema=Schema(fields))
     check_expressions(context, table, "SORTED BY", [key.expression for key in table.sorting])
     check_expressions(context, table, "CHECK", [c.expression for c in table.constraints if c.expression])
-    return table
+    _check_generated(context, table)
+    return _as_kept(place.view.catalog, table)
+
+
+def _check_generated(context: Context, table: TableInfo) -> None:
+    """ProgrammingError unless generated columns have expressions over columns that rows bring."""
+    generated = {field.name.casefold(): field.generated for field in table.schema.fields if field.generated}
+    check_expressions(context, table, "GENERATED ALWAYS AS", list(generated.values()))
+    for name, expression in generated.items():
+        others = columns_in(expression) & generated.keys()
+        if others:
+            raise ProgrammingError(
+                f"column {name!r} cannot be generated from {min(others)!r}, which is generated itself"
+            )
+
+
+def _as_kept(catalog: Catalog, table: TableInfo) -> TableInfo:
+    """`table`, just described, with its expressions in the SQL that the format keeps them in."""
+    fields = tuple(kept_field(catalog, table, field) for field in table.schema.fields)
+    checks = tuple(kept_check(catalog, table, c) if c.expression else c for c in table.constraints)
+    return replace(table, schema=Schema(fields), constraints=checks)
+
+
+def kept_check(catalog: Catalog, table: TableInfo, check: Constraint) -> Constraint:
+    """`check` with its expression in the SQL that the format keeps it in."""
+    expression = kept(catalog, table.schema, check.expression or "", f"a CHECK of table {table.name!r}")
+    return replace(check, expression=expression)
+
+
+def kept_field(catalog: Catalog, table: TableInfo, field: Field) -> Field:
+    """`field` with its expressions in the SQL that the format keeps them in."""
+    if field.default is not None:
+        field = replace(field, default=kept_default(catalog, field.default))
+    if field.generated is not None:
+        what = f"generated column {field.name!r}"
+        field = replace(field, generated=kept(catalog, table.schema, field.generated, what))
+    return field
 
 
 def check_field(context: Context, catalog: Catalog, field: Field) -> None:
     """Refuse what a column cannot be."""
-    check_default(context, field)
+    check_default(context, catalog, field)
+    if field.generated is not None and not catalog.capabilities.generated_columns:
+        raise NotSupportedError(
+            f"column {field.name!r}: format {catalog.format!r} has no generated columns: compute the column in a view"
+        )
+    if field.generated is not None and (field.identity or field.default is not None):
+        raise ProgrammingError(f"column {field.name!r} is generated, and cannot be counted or have a default as well")
     if not field.identity:
         return
     if not catalog.capabilities.identity_columns:
@@ -262,8 +305,19 @@ def _fields(context: Context, statement: CreateTable) -> tuple[Field, ...]:
         return _query_fields(context, statement.source)
     fields: tuple[Field, ...] = ()
     if statement.like is not None:
-        fields = tuple(unnumbered(field) for field in resolve_table(context, statement.like).table.schema.fields)
+        found = resolve_table(context, statement.like)
+        fields = tuple(_as_written(found.view.catalog, found.table, field) for field in found.table.schema.fields)
     return fields + statement.columns
+
+
+def _as_written(catalog: Catalog, table: TableInfo, field: Field) -> Field:
+    """A field of another table as a new one, with its expressions in the engine's SQL."""
+    default, generated = field.default, field.generated
+    if default is not None:
+        default = runnable_default(catalog, default, f"the default of column {field.name!r}")
+    if generated is not None:
+        generated = runnable(catalog, table.schema, generated, f"generated column {field.name!r}")
+    return replace(unnumbered(field), default=default, generated=generated)
 
 
 def _query_fields(context: Context, source: Select) -> tuple[Field, ...]:

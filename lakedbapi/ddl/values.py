@@ -10,24 +10,27 @@ from sqlglot import exp
 from lakedbapi.context import Context
 from lakedbapi.engine.base import Query, RelationName, ScanRelation
 from lakedbapi.errors import Error, NotSupportedError, ProgrammingError
+from lakedbapi.formats.base import Catalog
 from lakedbapi.model.arrow import arrow_type
 from lakedbapi.model.catalog import TableInfo
 from lakedbapi.model.scan import Scan
 from lakedbapi.model.sql_types import quote_identifier, quote_literal, sql_type
 from lakedbapi.model.types import Field
 from lakedbapi.query.constants import is_constant
+from lakedbapi.query.stored import runnable_default
 from lakedbapi.sql.expressions import parse_query, render
 
 
-def check_default(context: Context, field: Field) -> None:
+def check_default(context: Context, catalog: Catalog, field: Field) -> None:
     """ProgrammingError unless the default is an expression without columns that can be cast to the column's type."""
     if field.default is None:
         return
-    tree = parse_expression(field.default)
+    value = runnable_default(catalog, field.default, f"the default of column {field.name!r}")
+    tree = parse_expression(value)
     if tree is not None and tree.find(exp.Column, exp.Query) is not None:
         raise ProgrammingError(f"the default of column {field.name!r} cannot depend on columns or queries")
     try:
-        context.engine.fetch(Query(f"SELECT CAST(({field.default}\n) AS {sql_type(field.type)})"))
+        context.engine.fetch(Query(f"SELECT CAST(({value}\n) AS {sql_type(field.type)})"))
     except Error as error:
         raise type(error)(f"the default of column {field.name!r} has no value of its type: {error}") from error
 

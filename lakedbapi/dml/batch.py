@@ -222,7 +222,7 @@ def _source(target: Target, statement: Insert, parameters: ParameterTable) -> Ro
     if any(item.find(exp.Query) for item in items):
         raise NotTabularError
     values = [
-        default(field)
+        default(target, field)
         if (0, i) in statement.defaults
         else given_value(parameters.item(item, sql_type(field.type)), field)
         for i, (item, field) in enumerate(zip(items, given, strict=True))

@@ -10,8 +10,7 @@ from lakedbapi.errors import IntegrityError
 from lakedbapi.model.catalog import Constraint
 from lakedbapi.model.scan import RowGroup, Scan
 from lakedbapi.model.sql_types import quote_identifier
-from lakedbapi.query.checks import violation
-from lakedbapi.sql import guard
+from lakedbapi.query.checks import ENFORCED, violation
 
 
 def verify(target: Target, rows: pa.Table) -> None:
@@ -22,16 +21,15 @@ def verify(target: Target, rows: pa.Table) -> None:
                 f"NULL in column {target.table.name}.{field.name}, which is NOT NULL "
                 f"({column.null_count} of {rows.num_rows} new rows); give a value, or drop the constraint"
             )
-    checks = [c for c in target.table.constraints if c.kind == "check" and c.expression]
+    checks = [c for c in target.table.constraints if c.kind in ENFORCED and c.expression]
     if checks and rows.num_rows:
         _verify_checks(target, rows, checks)
 
 
 def _verify_checks(target: Target, rows: pa.Table, checks: list[Constraint]) -> None:
     """A CHECK is violated where it is FALSE; whether NULL passes is the format's to say."""
-    for check in checks:
-        guard.check_stored(check.expression or "", f"a CHECK constraint of {target.table.name}")
-    violated = ", ".join(f"count(*) FILTER (WHERE {violation(target.catalog, check)})" for check in checks)
+    conditions = [violation(target.catalog, target.table, check) for check in checks]
+    violated = ", ".join(f"count(*) FILTER (WHERE {condition})" for condition in conditions)
     name = "_lake_checked"
     sql = f"SELECT {violated} FROM {target.path_of(name)} AS {quote_identifier(target.table.name)}"
     relation = ScanRelation(Scan(target.table.schema, rows=(RowGroup("checked", rows),)))

@@ -8,11 +8,11 @@ import pyarrow.compute as pc
 from lakedbapi.dml.arrow_rows import typed
 from lakedbapi.dml.target import Target
 from lakedbapi.engine.base import ScanRelation
-from lakedbapi.errors import IntegrityError, NotSupportedError, ProgrammingError
+from lakedbapi.errors import IntegrityError
 from lakedbapi.model.scan import RowGroup, Scan
 from lakedbapi.model.sql_types import quote_identifier, sql_type
 from lakedbapi.model.types import Schema
-from lakedbapi.sql import guard
+from lakedbapi.query.stored import runnable
 
 
 def completed(target: Target, rows: pa.Table) -> pa.Table:
@@ -41,19 +41,14 @@ def _computed(target: Target, rows: pa.Table) -> pa.Table:
     fields = [field for field in target.fields if field.generated is not None]
     items = []
     for field in fields:
-        guard.check_stored(field.generated or "", f"generated column {target.table.name}.{field.name}")
-        value = f"CAST(({field.generated}\n) AS {sql_type(field.type)})"
+        what = f"generated column {target.table.name}.{field.name}"
+        expression = runnable(target.catalog, target.table.schema, field.generated or "", what)
+        value = f"CAST(({expression}\n) AS {sql_type(field.type)})"
         items += [value, f"{quote_identifier(field.name)} IS DISTINCT FROM {value}"]
     name = "_lake_generated"
     sql = f"SELECT {', '.join(items)} FROM {target.path_of(name)} AS {quote_identifier(target.table.name)}"
     relation = ScanRelation(Scan(target.table.schema, rows=(RowGroup("generated", rows),)))
-    try:
-        found = target.fetch(target.query(sql, {target.relation_name(name): relation}))
-    except ProgrammingError as error:
-        raise NotSupportedError(
-            f"the generated columns of {target.table.name} ({', '.join(field.name for field in fields)}) have "
-            f"expressions that cannot be computed here: write with the program that made the table. {error}"
-        ) from error
+    found = target.fetch(target.query(sql, {target.relation_name(name): relation}))
     values = typed(found.select(range(0, 2 * len(fields), 2)), Schema(tuple(fields)))
     columns = [column for pair in zip(values.columns, found.columns[1::2], strict=True) for column in pair]
     return pa.Table.from_arrays(columns, [f"c{i}" for i in range(len(columns))])

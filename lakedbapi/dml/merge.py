@@ -165,7 +165,7 @@ class _Reading:
                     given[field.name] = given_value(f"({render_side(assignment.value)})", field)
         elif action.star is not None:
             given = self._from_source(action.star)
-        return {field.name: given.get(field.name) or default(field) for field in fields}
+        return {field.name: given.get(field.name) or default(self._target, field) for field in fields}
 
     def _from_source(self, star: str) -> dict[str, str]:
         """Values of the target's columns from the source's.

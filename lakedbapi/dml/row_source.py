@@ -126,7 +126,7 @@ def _values(
             raise mismatch(target, len(given), len(row))
     casts = [
         [
-            default(field) if (i, k) in statement.defaults else given_value(item_sql(item), field)
+            default(target, field) if (i, k) in statement.defaults else given_value(item_sql(item), field)
             for k, (item, field) in enumerate(zip(row, given, strict=True))
         ]
         for i, row in enumerate(rows)
@@ -162,7 +162,7 @@ def projection(
     """`values` are SQL over FROM `rows` for the columns `given`; the others get their default. `base` has the WITH
     clause."""
     by_name = {field.name: value for field, value in zip(given, values, strict=True)}
-    items = [f"{by_name.get(f.name) or default(f)} AS _lake_v{i}" for i, f in enumerate(target.fields)]
+    items = [f"{by_name.get(f.name) or default(target, f)} AS _lake_v{i}" for i, f in enumerate(target.fields)]
     prefix = base.sql
     alone = {name: f"{prefix}SELECT {value}{rows}" for name, value in by_name.items()}
     query = replace(base, sql=f"{prefix}SELECT {', '.join(items)}{surplus}{rows}")

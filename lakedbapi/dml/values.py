@@ -12,7 +12,7 @@ from lakedbapi.errors import ProgrammingError
 from lakedbapi.model.catalog import TableInfo
 from lakedbapi.model.sql_types import quote_identifier, sql_type
 from lakedbapi.model.types import Field, Struct
-from lakedbapi.sql import guard
+from lakedbapi.query.stored import runnable_default
 from lakedbapi.sql.statements import Assignment
 
 Render = Callable[[exp.Expression], str]
@@ -32,11 +32,11 @@ def given_value(sql: str, field: Field) -> str:
     return cast(sql, field)
 
 
-def default(field: Field) -> str:
-    """The value of a column that a new row does not give. NULL stands for the next identity value."""
-    if field.default is not None:
-        guard.check_stored(field.default, f"the default of column {field.name!r}")
-    return cast("NULL" if field.default is None or field.identity or field.generated else f"({field.default})", field)
+def default(target: Target, field: Field) -> str:
+    """The value of a column that a new row does not give. NULL stands for a value that is counted or computed."""
+    if field.default is None or field.identity or field.generated:
+        return cast("NULL", field)
+    return cast(f"({runnable_default(target.catalog, field.default, f'the default of column {field.name!r}')})", field)
 
 
 def kept(target: Target, field: Field) -> str:
@@ -72,8 +72,12 @@ def assigned(target: Target, assignments: Sequence[Assignment], render: Render) 
         if any(path[: len(other)] == other or other[: len(path)] == path for other in given):
             raise ProgrammingError(f"{'.'.join(assignment.column)} of table {target.table.name} is assigned twice")
         given[path] = assignment
+
+    def new_value(field: Field, value: exp.Expression | None) -> str:
+        return default(target, field) if value is None else given_value(f"({render(value)})", field)
+
     return {
-        name: _new_value(field_named(target.table, name), target.column(name), given, (), render)
+        name: _new_value(field_named(target.table, name), target.column(name), given, (), new_value)
         for name, given in paths.items()
     }
 
@@ -98,18 +102,24 @@ def _member(target: Target, field: Field, name: str, path: tuple[str, ...]) -> F
 
 
 def _new_value(
-    field: Field, old: str, given: Mapping[tuple[str, ...], Assignment], path: tuple[str, ...], render: Render
+    field: Field,
+    old: str,
+    given: Mapping[tuple[str, ...], Assignment],
+    path: tuple[str, ...],
+    new_value: Callable[[Field, exp.Expression | None], str],
 ) -> str:
     """The value of `field`, which lies at `path` of its column and was `old`."""
     assignment = given.get(path)
     if assignment is not None:
-        return default(field) if assignment.value is None else given_value(f"({render(assignment.value)})", field)
+        return new_value(field, assignment.value)
     if not any(other[: len(path)] == path for other in given):
         return old
     assert isinstance(field.type, Struct)
     members = (
         f"{quote_identifier(member.name)} := "
-        + _new_value(member, f"({old}).{quote_identifier(member.name)}", given, (*path, member.name.casefold()), render)
+        + _new_value(
+            member, f"({old}).{quote_identifier(member.name)}", given, (*path, member.name.casefold()), new_value
+        )
         for member in field.type.fields
     )
     return cast(f"struct_pack({', '.join(members)})", field)

@@ -67,6 +67,11 @@ class Capabilities:
     identity_columns: bool = False
     identity_options: bool = False
     """Whether identity columns can be GENERATED ALWAYS, and count from other numbers and in other steps than 1."""
+    generated_columns: bool = False
+    """Whether columns can be declared GENERATED ALWAYS AS (expression)."""
+    spark_expressions: bool = False
+    """Whether checks, generated columns and defaults are kept in Spark's SQL, for other programs to run; else they are
+    the engine's."""
     travel_by_version: bool = True
     travel_by_timestamp: bool = True
     travel_by_ref: bool = False

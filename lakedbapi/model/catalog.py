@@ -58,9 +58,9 @@ class SortField:
 
 @dataclass(frozen=True, slots=True)
 class Constraint:
-    """An informational constraint (kept, reflected, not enforced), except `check`, which is enforced.
+    """An informational constraint (kept, reflected, not enforced), except `check` and `invariant`, which are enforced.
 
-    `kind` is `primary key`, `unique`, `foreign key` or `check`.
+    `kind` is `primary key`, `unique`, `foreign key`, `check`, or `invariant`: a check in the definition of a column.
     """
 
     kind: str

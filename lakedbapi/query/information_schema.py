@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from itertools import chain
 from typing import Any, NamedTuple
 
@@ -77,6 +78,8 @@ def _columns(source: _Source) -> Iterator[dict[str, Any]]:
                     "data_type": sql_type(field.type),
                     **_numeric(field.type),
                     **_identity(field.identity),
+                    "is_generated": None if field.generated is None else "ALWAYS",
+                    "generation_expression": field.generated,
                     "COLUMN_COMMENT": field.comment,
                 }
             continue
@@ -216,7 +219,8 @@ def _relations(view: CatalogView) -> Iterator[tuple[SchemaInfo, TableInfo | View
 def _constraints(view: CatalogView) -> Iterator[tuple[SchemaInfo, TableInfo, str, Constraint]]:
     for table in view.tables.values():
         for constraint in table.constraints:
-            yield view.schemas[table.schema_id], table, constraint_name(table, constraint), constraint
+            shown = replace(constraint, kind="check") if constraint.kind == "invariant" else constraint
+            yield view.schemas[table.schema_id], table, constraint_name(table, constraint), shown
 
 
 def _referred(schema: SchemaInfo, constraint: Constraint) -> tuple[str, str]:

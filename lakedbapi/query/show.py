@@ -81,6 +81,8 @@ def _describe_table(table: TableInfo) -> Result:
 
 def _extra(field: Field) -> str | None:
     identity = field.identity
+    if field.generated is not None:
+        return f"GENERATED ALWAYS AS ({field.generated})"
     if identity is None:
         return None
     counting = "" if identity == Identity(always=identity.always) else f" ({identity.options})"

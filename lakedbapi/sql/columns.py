@@ -37,7 +37,7 @@ def read_column(reader: Reader) -> tuple[Field, tuple[Constraint, ...]]:
     type = read_type(reader)
     nullable = True
     identity: Identity | None = None
-    default = comment = None
+    default = comment = generated = None
     constraints: list[Constraint] = []
     while not reader.done:
         label = reader.identifier("the name of a constraint") if reader.accept("constraint") else None
@@ -47,6 +47,9 @@ def read_column(reader: Reader) -> tuple[Field, tuple[Constraint, ...]]:
             pass
         elif reader.accept("default"):
             default = read_default(reader)
+        elif reader.at("generated", "always", "as", "("):
+            reader.accept("generated", "always", "as")
+            generated = _constant_text(reader.bracketed())
         elif reader.accept("generated"):
             identity = _read_identity(reader)
         elif reader.accept("autoincrement") or reader.accept("auto_increment"):
@@ -56,7 +59,10 @@ def read_column(reader: Reader) -> tuple[Field, tuple[Constraint, ...]]:
         else:
             constraints.append(_column_constraint(reader, name, label))
             nullable = nullable and constraints[-1].kind != "primary key"
-    return Field(name, type, nullable=nullable, default=default, comment=comment, identity=identity), tuple(constraints)
+    field = Field(
+        name, type, nullable=nullable, default=default, comment=comment, identity=identity, generated=generated
+    )
+    return field, tuple(constraints)
 
 
 def read_default(reader: Reader) -> str | None:
@@ -86,10 +92,8 @@ def _constant_text(reader: Reader) -> str:
 def _read_identity(reader: Reader) -> Identity:
     """`{ALWAYS | BY DEFAULT} AS IDENTITY [([START WITH n] [INCREMENT BY n])]`."""
     always = reader.accept("always", "as", "identity")
-    if not always and reader.at("always"):
-        raise NotSupportedError("generated columns are not supported: compute the column in a view")
     if not always and not reader.accept("by", "default", "as", "identity"):
-        raise reader.error("expected ALWAYS AS IDENTITY or BY DEFAULT AS IDENTITY")
+        raise reader.error("expected ALWAYS AS IDENTITY, BY DEFAULT AS IDENTITY or ALWAYS AS (…)")
     numbers = {"start": 1, "increment": 1}
     if reader.at("("):
         options = reader.bracketed()

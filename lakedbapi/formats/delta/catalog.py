@@ -60,6 +60,8 @@ CAPABILITIES = Capabilities(
     identity_columns=True,
     identity_options=True,
     nulls_violate_checks=True,
+    generated_columns=True,
+    spark_expressions=True,
     maintenance=True,
     partition_transforms=frozenset({"identity"}),
 )

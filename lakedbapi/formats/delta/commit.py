@@ -12,7 +12,6 @@ from lakedbapi.errors import (
     CommitUnknownError,
     ConflictError,
     Error,
-    NotSupportedError,
     OperationalError,
     ProgrammingError,
 )
@@ -23,7 +22,6 @@ from lakedbapi.formats.delta.conflicts import check_commit, check_new_files
 from lakedbapi.formats.delta.directories import check_free, remove_table, withdraw
 from lakedbapi.formats.delta.log import commit_path
 from lakedbapi.formats.delta.plan import Plan
-from lakedbapi.formats.delta.schema import INVARIANTS, metadata_of
 from lakedbapi.formats.delta.state import TableState
 from lakedbapi.formats.delta.writer_features import check_writable
 
@@ -59,7 +57,6 @@ class TableCommit:
             self._check_place()
         else:
             check_writable(head.protocol, self._plan.table.name)
-            self._check_invariants(head)
         random = np.random.default_rng()
         for attempt in range(ATTEMPTS):
             self.attempts = attempt + 1
@@ -74,17 +71,6 @@ class TableCommit:
         raise ConflictError(
             f"table {self._plan.table.name}: other transactions were faster {ATTEMPTS} times; roll back and retry"
         )
-
-    def _check_invariants(self, state: TableState) -> None:
-        """New rows of a table with conditions in its schema, as old writers put them there, are refused."""
-        if self._plan.moves_rows:
-            return
-        invariants = [fields for fields in metadata_of(state.metadata.schema_string).values() if INVARIANTS in fields]
-        if invariants and self._plan.rows.files:
-            raise NotSupportedError(
-                f"table {self._plan.table.name} has the invariant {invariants[0][INVARIANTS]}, which cannot be checked "
-                "here: replace it by a CHECK constraint, or write with the program that made the table"
-            )
 
     def _check_place(self) -> None:
         """A new table needs a directory of its own."""

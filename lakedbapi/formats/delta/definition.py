@@ -24,6 +24,7 @@ from lakedbapi.formats.delta.properties import (
 )
 from lakedbapi.formats.delta.schema import (
     EXPLICIT,
+    GENERATED,
     HIGH_WATER_MARK,
     ID,
     IDENTITY,
@@ -191,6 +192,8 @@ def _annotated(
             added.setdefault(PHYSICAL_NAME, physical.get(field.id, field.name))
         if field.identity and IDENTITY not in added:
             added |= {IDENTITY: field.identity.start, STEP: field.identity.step, EXPLICIT: not field.identity.always}
+        if field.generated is not None:
+            added[GENERATED] = field.generated
         if field.name in marks:
             added[HIGH_WATER_MARK] = marks[field.name]
         old = before.get(field.id)
@@ -265,12 +268,7 @@ def check_altered(base: TableState, old: TableInfo, new: TableInfo) -> None:
             f"column {moved[0]!r} of Delta table {old.name!r} cannot be renamed or dropped, since data files find their"
             f" columns by name: ALTER TABLE {old.name} SET ('{MODE}' = 'name') first, which needs newer readers"
         )
-    needed = [field.name for field in old.schema.fields if field.generated and names_one_of(field.generated, moved)]
-    if needed:
-        raise NotSupportedError(
-            f"column {moved[0]!r} of Delta table {old.name!r} cannot be renamed or dropped: {needed[0]!r} is generated "
-            "from it"
-        )
+    _check_unneeded(old, new, moved)
     for id, field in after.items():
         known = before.get(id)
         if known is None and field.initial_default is not None:
@@ -280,6 +278,27 @@ def check_altered(base: TableState, old: TableInfo, new: TableInfo) -> None:
             )
         if known is not None and _is_leaf(field) and known.type != field.type:
             _check_widened(base, old, new, field)
+
+
+def _check_unneeded(old: TableInfo, new: TableInfo, moved: Sequence[str]) -> None:
+    """NotSupportedError for columns that expressions of the table name, and for conditions of columns that go."""
+    needed = [field.name for field in old.schema.fields if field.generated and names_one_of(field.generated, moved)]
+    if needed:
+        raise NotSupportedError(
+            f"column {moved[0]!r} of Delta table {old.name!r} cannot be renamed or dropped: {needed[0]!r} is generated "
+            "from it"
+        )
+    checks = [c for c in old.constraints if c.expression and names_one_of(c.expression, moved)]
+    if checks:
+        raise NotSupportedError(
+            f"column {moved[0]!r} of Delta table {old.name!r} cannot be renamed or dropped: the constraint "
+            f"{checks[0].name!r} ({checks[0].expression}) needs it; ALTER TABLE {old.name} DROP CONSTRAINT first"
+        )
+    if [c for c in old.constraints if c.kind == "invariant"] != [c for c in new.constraints if c.kind == "invariant"]:
+        raise NotSupportedError(
+            f"an invariant of Delta table {old.name!r} belongs to the definition of its column, and cannot be dropped "
+            "here"
+        )
 
 
 def names_one_of(expression: str, columns: Sequence[str]) -> bool:

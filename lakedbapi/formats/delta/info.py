@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import json
+
 from lakedbapi.errors import DataError, NotSupportedError
 from lakedbapi.formats import ids
 from lakedbapi.formats.delta.actions import Metadata
 from lakedbapi.formats.delta.features import check_readable
-from lakedbapi.formats.delta.schema import parse_schema
+from lakedbapi.formats.delta.schema import INVARIANTS, metadata_of, parse_schema
 from lakedbapi.formats.delta.state import TableState
 from lakedbapi.formats.keys import PROPERTY, parse_keys
 from lakedbapi.model.catalog import Constraint, PartitionField, PartitionSpec, TableInfo
-from lakedbapi.model.types import Schema
+from lakedbapi.model.types import Schema, walk
 
 _CHECK = "delta.constraints."
 
@@ -38,7 +40,7 @@ def table_info(state: TableState, schema_id: int, name: str) -> TableInfo:
         path=state.root,
         uuid=metadata.id,
         partitioning=_partitioning(metadata, schema, state.root),
-        constraints=(*_checks(metadata), *parse_keys(metadata.configuration.get(PROPERTY))),
+        constraints=(*_checks(metadata), *_invariants(metadata), *parse_keys(metadata.configuration.get(PROPERTY))),
         properties={
             key: value
             for key, value in metadata.configuration.items()
@@ -54,6 +56,22 @@ def _checks(metadata: Metadata) -> tuple[Constraint, ...]:
         for key, text in metadata.configuration.items()
         if key.lower().startswith(_CHECK)
     )
+
+
+def _invariants(metadata: Metadata) -> tuple[Constraint, ...]:
+    """Conditions in the definitions of columns, as the first writers had them instead of constraints."""
+    schema = parse_schema(metadata.schema_string)
+    found = []
+    for id, properties in metadata_of(metadata.schema_string).items():
+        if INVARIANTS not in properties:
+            continue
+        (name,) = (field.name for field in walk(schema.fields) if field.id == id)
+        try:
+            expression = json.loads(properties[INVARIANTS])["expression"]["expression"]
+        except (ValueError, TypeError, KeyError) as error:
+            raise DataError(f"column {name!r} has the invariant {properties[INVARIANTS]!r}, which is none") from error
+        found.append(Constraint("invariant", f"{name} invariant", (name,), expression=expression))
+    return tuple(found)
 
 
 def _partitioning(metadata: Metadata, schema: Schema, root: str) -> PartitionSpec | None:

@@ -113,6 +113,8 @@ def required_features(schema: Schema, properties: Mapping[str, str]) -> frozense
             needed.add("allowColumnDefaults")
         if field.identity:
             needed.add("identityColumns")
+        if field.generated is not None:
+            needed.add("generatedColumns")
     return frozenset(needed)
 
 

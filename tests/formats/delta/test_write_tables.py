@@ -195,10 +195,6 @@ def test_expressions_that_only_their_writer_knows_are_refused(lake: lakedbapi.Co
     foreign(table, GENERATED, [field("i"), field("g", **{"delta.generationExpression": "spark_thing(i)"})])
     with pytest.raises(NotSupportedError, match="cannot be computed"):
         lake.execute("INSERT INTO t (i) VALUES (1)")
-    invariant = {"delta.invariants": '{"expression":{"expression":"i > 3"}}'}
-    foreign(table.parent / "u", OLD, [field("i", **invariant)])
-    with pytest.raises(NotSupportedError, match="invariant"):
-        lake.execute("INSERT INTO u VALUES (5)")
 
 
 @pytest.mark.parametrize(
