@@ -48,7 +48,7 @@ def read_alter(reader: Reader) -> AlterTable | PutRef | DropRef:
         return read_ref(reader, name)
     actions = tuple(action for item in reader.items() for action in _action(item))
     if not actions:
-        raise reader.error("expected ADD, DROP, RENAME, ALTER, SET or RESET")
+        raise reader.error("expected ADD, DROP, RENAME, ALTER, SET, RESET or CLUSTER BY")
     return AlterTable(name, actions, if_exists, view)
 
 
@@ -63,10 +63,12 @@ def _action(reader: Reader) -> tuple[AlterAction, ...]:
         actions = (_alter_column(reader),)
     elif reader.accept("set"):
         actions = (_set(reader),)
+    elif reader.accept("cluster", "by"):
+        actions = (SetSorting(() if reader.accept("none") else read_sort_keys(reader)),)
     elif reader.accept("reset") or reader.accept("unset"):
         actions = (_reset(reader),)
     else:
-        raise reader.error("expected ADD, DROP, RENAME, ALTER, SET or RESET")
+        raise reader.error("expected ADD, DROP, RENAME, ALTER, SET, RESET or CLUSTER BY")
     reader.expect_end()
     return actions
 

@@ -216,7 +216,7 @@ def _list(reader: Reader) -> Reader:
     content = (
         reader.bracketed()
         if reader.at("(")
-        else reader.until(("as",), ("with",), ("sorted",), ("partitioned",), ("tblproperties",))
+        else reader.until(("as",), ("with",), ("sorted",), ("cluster",), ("partitioned",), ("tblproperties",))
     )
     if content.done:
         raise content.error("expected at least one key")

@@ -138,11 +138,11 @@ def _table_elements(content: Reader, table: CreateTable) -> CreateTable:
 
 
 def _table_options(reader: Reader, table: CreateTable) -> CreateTable:
-    """PARTITIONED BY, SORTED BY, WITH (…), TBLPROPERTIES (…), in any order."""
+    """PARTITIONED BY, SORTED BY or CLUSTER BY, WITH (…), TBLPROPERTIES (…), in any order."""
     while True:
         if reader.accept("partitioned", "by") or reader.accept("partition", "by"):
             table = replace(table, partitioning=read_partition_keys(reader))
-        elif reader.accept("sorted", "by") or reader.accept("order", "by"):
+        elif any(reader.accept(word, "by") for word in ("sorted", "order", "cluster")):
             table = replace(table, sorting=read_sort_keys(reader))
         elif reader.accept("with") or reader.accept("tblproperties"):
             properties = read_properties(reader)

@@ -13,7 +13,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from lakedbapi.errors import InternalError, NotSupportedError
-from lakedbapi.formats.delta import commit_info, row_tracking
+from lakedbapi.formats.delta import clustering, commit_info, row_tracking
+from lakedbapi.formats.delta.actions import DomainMetadata
 from lakedbapi.formats.delta.conflicts import SNAPSHOT, isolation_level, located, same_rows
 from lakedbapi.formats.delta.definition import Definition, changed_definition, new_definition, with_time_in_commits
 from lakedbapi.formats.delta.features import writer_features
@@ -64,11 +65,12 @@ class Attempt:
         adds = self._new_files()
         cdc = [self._change_file(file) for file in self._plan.rows.change_files]
         self._counts = replace(self._counts, change_files=len(cdc))
-        domains = []
+        clustered = self._clustering_domain()
+        domains = [] if clustered is None else [clustered]
         tracked = self._head if not self._plan.is_replaced else None
         if tracked is not None and row_tracking.is_tracked(tracked) and adds:
             mark = row_tracking.assign(tracked, self.version, adds)
-            domains = [] if mark is None else [mark]
+            domains += [] if mark is None else [mark]
         definition = self._changed_definition()
         files = [
             *({"remove": action} for action in removes),
@@ -120,6 +122,12 @@ class Attempt:
         if head is None or definition.metadata != head.metadata:
             actions.append({"metaData": definition.metadata.to_json()})
         return actions
+
+    def _clustering_domain(self) -> DomainMetadata | None:
+        plan = self._plan
+        if plan.new is None or plan.new is plan.old:
+            return None
+        return clustering.domain_of(plan.new, self._physical, self._head)
 
     def _prefix_length(self) -> int:
         configuration = self._definition.metadata.configuration
@@ -210,14 +218,17 @@ class Attempt:
         schema, configuration = plan.table.schema, self._definition.metadata.configuration
         spec = plan.table.partitioning
         in_path = frozenset() if spec is None else frozenset(key.field_id for key in spec.fields)
+        always = frozenset(path[-1].id for path in clustering.clustered_by(plan.table))
         staged = plan.rows.files
         vectors = iter(self._vectors.write([file.deletes for file in staged if file.deletes]))
         adds = []
         for entry in staged:
             file = entry.file
-            stats = stats_text(file, schema, in_path, configuration)
+            stats = stats_text(file, schema, in_path, configuration, always)
             action = new_file(file, plan.root, plan.table, self._physical)
             action |= {"modificationTime": self._now, "dataChange": not plan.moves_rows, "stats": stats}
+            if commit_info.is_clustered(plan.table, plan.operations):
+                action["clusteringProvider"] = clustering.PROVIDER
             if entry.deletes:
                 action |= {"stats": loosened(stats, file.record_count), "deletionVector": next(vectors)}
             adds.append((action, file.record_count))

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
+from lakedbapi.formats.delta.clustering import clustered_by
 from lakedbapi.formats.delta.definition import mapping_mode
 from lakedbapi.model.catalog import TableInfo
 from lakedbapi.model.changes import MergeClause, Operation
@@ -75,6 +76,7 @@ def _creation(table: TableInfo, operations: Sequence[Operation], replaced: bool)
         "isManaged": "false",
         "description": json.dumps(table.comment),
         "partitionBy": _partition_by(table),
+        "clusterBy": json.dumps(_cluster_by(table)),
         "properties": json.dumps(dict(table.properties)),
     }
     return Named(verb + " AS SELECT" * bool(operations), parameters)
@@ -93,7 +95,7 @@ def _row_operation(table: TableInfo | None, operations: Sequence[Operation]) -> 
     if kind == "restore":
         return Named("RESTORE", {"version": str(operations[-1].version)})
     if operations[-1].moves_rows:
-        return Named(_ROWS[kind], _moved(kind, operations[-1]))
+        return Named(_ROWS[kind], _moved(kind, table, operations))
     predicates = list(dict.fromkeys(operation.predicate or "true" for operation in operations))
     parameters = {"predicate": json.dumps(predicates)}
     if kind == "merge":
@@ -105,10 +107,25 @@ def _row_operation(table: TableInfo | None, operations: Sequence[Operation]) -> 
     return Named(_ROWS[kind], parameters)
 
 
-def _moved(kind: str, operation: Operation) -> dict[str, str]:
+def _moved(kind: str, table: TableInfo | None, operations: Sequence[Operation]) -> dict[str, str]:
+    operation = operations[-1]
     predicates = [] if operation.predicate is None else [operation.predicate]
     parameters = {"predicate": json.dumps(predicates)}
-    return parameters | ({"applyPurge": "true"} if kind == "reorg" else {"zOrderBy": json.dumps(operation.order)})
+    if kind == "reorg":
+        return parameters | {"applyPurge": "true"}
+    order = list(operation.order)
+    columns = ([], order) if is_clustered(table, operations) else (order, [])
+    return parameters | {"zOrderBy": json.dumps(columns[0]), "clusterBy": json.dumps(columns[1])}
+
+
+def is_clustered(table: TableInfo | None, operations: Sequence[Operation]) -> bool:
+    """Whether rows were moved into the order of the table's own clustering columns."""
+    order = operations[-1].order if operations and operations[-1].moves_rows else ()
+    return bool(order) and list(order) == _cluster_by(table)
+
+
+def _cluster_by(table: TableInfo | None) -> list[str]:
+    return [] if table is None else [".".join(field.name for field in path) for path in clustered_by(table)]
 
 
 def _clause(clause: MergeClause) -> dict[str, str]:
@@ -124,6 +141,9 @@ def _alteration(old: TableInfo, new: TableInfo) -> Named:
         return _constraint_change(*checks)
     if mapping_mode(old.properties) != mapping_mode(new.properties) or old.properties != new.properties:
         return _property_change(old.properties, new.properties)
+    if old.sorting != new.sorting:
+        names = (",".join(_cluster_by(table)) for table in (old, new))
+        return Named("CLUSTER BY", dict(zip(("oldClusteringColumns", "newClusteringColumns"), names, strict=True)))
     added = [field for id, field in after.items() if id not in before]
     if added:
         columns = [{"column": {"name": field.name, "nullable": field.nullable}} for field in added]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -13,7 +12,6 @@ from lakedbapi.formats.base import CommitResult
 from lakedbapi.formats.delta import row_tracking, texts
 from lakedbapi.formats.delta.commit import TableCommit
 from lakedbapi.formats.delta.plan import Plan
-from lakedbapi.formats.delta.schema import physical_names
 from lakedbapi.formats.delta.snapshot import DeltaSnapshot
 from lakedbapi.formats.delta.state import TableState
 from lakedbapi.formats.maintenance import Compacted, CompactionGroup
@@ -24,8 +22,6 @@ from lakedbapi.model.scan import ROW_ID_FIELD, ROW_SNAPSHOT_FIELD
 
 if TYPE_CHECKING:
     from lakedbapi.formats.delta.catalog import DeltaCatalog
-
-_CLUSTERING = "delta.clustering"
 
 
 def compaction_groups(
@@ -83,14 +79,3 @@ def compact(
     commit = TableCommit(catalog, plan)
     version = commit.commit()
     return CommitResult(state.version if version is None else version, commit.attempts, is_new=version is not None)
-
-
-def clustering_columns(state: TableState, table: TableInfo) -> Sequence[str]:
-    """The columns that the table is clustered by (protocol, "Clustered Table"): the log has their physical names."""
-    domain = state.domains.get(_CLUSTERING)
-    if domain is None:
-        return ()
-    paths = json.loads(domain.configuration or "{}").get("clusteringColumns") or []
-    physical = physical_names(state.metadata.schema_string)
-    by_name = {physical.get(field.id, field.name): field.name for field in table.schema.fields}
-    return [by_name[path[0]] for path in paths if len(path) == 1 and path[0] in by_name]

@@ -12,6 +12,7 @@ from typing import Any
 from lakedbapi.errors import NotSupportedError, ProgrammingError
 from lakedbapi.formats import keys
 from lakedbapi.formats.delta.actions import Metadata, Protocol
+from lakedbapi.formats.delta.clustering import FEATURE, check_sort_keys
 from lakedbapi.formats.delta.features import reader_features
 from lakedbapi.formats.delta.properties import (
     IN_COMMIT,
@@ -102,7 +103,7 @@ def new_definition(table: TableInfo, physical: Mapping[int, str], now: int) -> D
         description=table.comment,
         created_time=now,
     )
-    needed = required_features(table.schema, {**metadata.configuration, **table.properties})
+    needed = _needed(table, metadata)
     return Definition(with_features(NEW_TABLE, needed), metadata)
 
 
@@ -123,8 +124,13 @@ def changed_definition(
         configuration=_configuration(table, dict(table.properties)),
         description=table.comment,
     )
-    needed = required_features(table.schema, {**changed.configuration, **table.properties})
+    needed = _needed(table, changed)
     return Definition(with_features(base.protocol, needed), changed)
+
+
+def _needed(table: TableInfo, metadata: Metadata) -> frozenset[str]:
+    needed = required_features(table.schema, {**metadata.configuration, **table.properties})
+    return needed | {FEATURE} if table.sorting else needed
 
 
 def with_time_in_commits(definition: Definition, base: Metadata, version: int, time: int) -> Definition:
@@ -328,8 +334,7 @@ def _is_leaf(field: Field) -> bool:
 def _check_common(table: TableInfo) -> None:
     for field in walk(table.schema.fields):
         _check_type(table, field)
-    if table.sorting:
-        raise NotSupportedError(f"Delta table {table.name!r} cannot be SORTED BY: sort the rows that you insert")
+    check_sort_keys(table)
     for name in table.properties:
         if name.casefold().startswith(CHECK):
             raise ProgrammingError(f"{name} cannot be set as a property: ALTER TABLE … ADD CONSTRAINT … CHECK (…)")

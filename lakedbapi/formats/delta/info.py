@@ -7,6 +7,7 @@ import json
 from lakedbapi.errors import DataError, NotSupportedError
 from lakedbapi.formats import ids
 from lakedbapi.formats.delta.actions import Metadata
+from lakedbapi.formats.delta.clustering import sort_keys
 from lakedbapi.formats.delta.features import check_readable
 from lakedbapi.formats.delta.schema import INVARIANTS, metadata_of, parse_schema
 from lakedbapi.formats.delta.state import TableState
@@ -40,6 +41,7 @@ def table_info(state: TableState, schema_id: int, name: str) -> TableInfo:
         path=state.root,
         uuid=metadata.id,
         partitioning=_partitioning(metadata, schema, state.root),
+        sorting=sort_keys(state, schema),
         constraints=(*_checks(metadata), *_invariants(metadata), *parse_keys(metadata.configuration.get(PROPERTY))),
         properties={
             key: value

@@ -12,7 +12,8 @@ from lakedbapi.errors import NotSupportedError, ProgrammingError
 from lakedbapi.formats.base import CommitResult, Snapshot
 from lakedbapi.formats.delta import vacuum
 from lakedbapi.formats.delta.checkpoint_writer import retention_of, write_checkpoint
-from lakedbapi.formats.delta.compaction import clustering_columns, compact, compaction_groups
+from lakedbapi.formats.delta.clustering import clustered_by
+from lakedbapi.formats.delta.compaction import compact, compaction_groups
 from lakedbapi.formats.delta.erasure import DeltaErasure
 from lakedbapi.formats.delta.log_cleanup import clean_log
 from lakedbapi.formats.delta.snapshot import DeltaSnapshot
@@ -39,7 +40,7 @@ class DeltaMaintenance(Maintenance):
         return compact(self._catalog, _own(base), table, compacted, operation)
 
     def clustering(self, base: Snapshot, table: TableInfo) -> Sequence[str]:
-        return clustering_columns(_own(base).state(table), table)
+        return [path[0].name for path in clustered_by(table) if len(path) == 1]
 
     def checkpoint(self, base: Snapshot, table: TableInfo) -> None:
         state = _own(base).state(table)

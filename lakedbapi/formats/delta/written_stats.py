@@ -30,12 +30,19 @@ _MARKED = re.compile(f'"{_MARK}([^"]*){_MARK}"')
 Tree = dict[str, Any]
 
 
-def stats_text(file: WrittenFile, schema: Schema, in_path: frozenset[int], configuration: Mapping[str, str]) -> str:
-    """JSON. `in_path` are the ids of the partition columns, which are not in the file."""
+def stats_text(
+    file: WrittenFile,
+    schema: Schema,
+    in_path: frozenset[int],
+    configuration: Mapping[str, str],
+    always: frozenset[int] = frozenset(),
+) -> str:
+    """JSON. `in_path` are the ids of the partition columns, which are not in the file, `always` those of columns that
+    have statistics whatever the properties say."""
     lower: Tree = {}
     upper: Tree = {}
     nulls: Tree = {}
-    for path, field in _indexed(schema, in_path, file, configuration):
+    for path, field in _indexed(schema, in_path, always, file, configuration):
         stats = file.stats.get(field.id)
         if stats is None:
             continue
@@ -74,7 +81,11 @@ def _decimal(value: object) -> str:
 
 
 def _indexed(
-    schema: Schema, in_path: frozenset[int], file: WrittenFile, configuration: Mapping[str, str]
+    schema: Schema,
+    in_path: frozenset[int],
+    always: frozenset[int],
+    file: WrittenFile,
+    configuration: Mapping[str, str],
 ) -> Iterator[tuple[tuple[str, ...], Field]]:
     """The leaf columns that have statistics, each with its path of names in files."""
     named = configuration.get("delta.dataSkippingStatsColumns")
@@ -82,10 +93,9 @@ def _indexed(
     wanted = None if named is None else {name.strip().strip("`").casefold() for name in named.split(",")}
     fields = [field for field in schema.fields if field.id not in in_path]
     for number, (logical, path, field) in enumerate(_leaves(fields, (), (), file.layout.name)):
-        if wanted is None and 0 <= count <= number:
-            return
         prefixes = {".".join(logical[: i + 1]).casefold() for i in range(len(logical))}
-        if wanted is None or wanted & prefixes:
+        chosen = not 0 <= count <= number if wanted is None else bool(wanted & prefixes)
+        if chosen or field.id in always:
             yield path, field
 
 

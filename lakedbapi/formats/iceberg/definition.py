@@ -24,8 +24,9 @@ from lakedbapi.formats.iceberg.requests import updates
 from lakedbapi.formats.iceberg.schemas import VERSION, model_field, nested_fields
 from lakedbapi.formats.iceberg.specs import transform_of
 from lakedbapi.formats.iceberg.values import parse
+from lakedbapi.formats.sort_keys import sort_paths
 from lakedbapi.model.catalog import PartitionSpec, TableInfo
-from lakedbapi.model.sql_types import quote_identifier, sql_type
+from lakedbapi.model.sql_types import sql_type
 from lakedbapi.model.types import UNASSIGNED, Decimal, Field, List, Map, Scalar, Schema, Struct, Type, walk
 
 DEFAULT_VERSION = 2
@@ -311,19 +312,17 @@ def _key_name(column: str, transform: str) -> str:
 
 
 def _sort_order(table: TableInfo, order_id: int) -> SortOrder:
-    columns: dict[str, int] = {}
-    for field in table.schema.fields:
-        columns |= {field.name.casefold(): field.id, quote_identifier(field.name).casefold(): field.id}
+    paths = sort_paths(table.schema)
     fields = []
     for key in table.sorting:
-        source = columns.get(key.expression.strip().casefold())
-        if source is None:
+        path = paths.get(key.expression.strip().casefold(), ())
+        if len(path) != 1:
             raise NotSupportedError(
                 f"Iceberg table {table.name!r} cannot be SORTED BY {key.expression}: sort it by columns"
             )
         fields.append(
             IcebergSortField(
-                source,
+                path[0].id,
                 IdentityTransform(),
                 SortDirection.DESC if key.descending else SortDirection.ASC,
                 NullOrder.NULLS_FIRST if key.nulls_first else NullOrder.NULLS_LAST,

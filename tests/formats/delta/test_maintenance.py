@@ -82,7 +82,7 @@ def test_optimize_makes_one_file_in_a_commit_that_changes_no_row(t: Sql, table: 
     assert json.loads(add["stats"])["numRecords"] == 289
     told = info(table)
     assert (told["operation"], told["isolationLevel"]) == ("OPTIMIZE", "SnapshotIsolation")
-    assert told["operationParameters"] == {"predicate": "[]", "zOrderBy": "[]"}
+    assert told["operationParameters"] == {"predicate": "[]", "zOrderBy": "[]", "clusterBy": "[]"}
     size = str(add["size"])
     sizes = dict.fromkeys(("minFileSize", "p25FileSize", "p50FileSize", "p75FileSize", "maxFileSize"), size)
     assert told["operationMetrics"] == {
@@ -170,7 +170,7 @@ def test_clustered_tables_are_optimized_in_the_order_of_their_columns(tmp_path: 
     made.commit({"domainMetadata": {**domain, "removed": False}}, *(made.file(f"{n}", [9 - n, n]) for n in range(5)))
     assert sql("OPTIMIZE t")[0][2:4] == (1, 5)
     assert [i for (i,) in sql("SELECT i FROM t")] == sorted([*range(5), *range(5, 10)])
-    assert info(tmp_path / "t")["operationParameters"]["zOrderBy"] == '["i"]'
+    assert info(tmp_path / "t")["operationParameters"]["clusterBy"] == '["i"]'
 
 
 @pytest.mark.parametrize(
