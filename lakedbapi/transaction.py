@@ -469,13 +469,15 @@ def _staged_group(
     deletes = {i: entry.deletes for i, entry in enumerate(staged) if entry.deletes is not None}
     if names is not None:
         return names.group(files, deletes)
+    embedded = {} if layout.row_id_column is None else {ROW_ID_FIELD: layout.row_id_column}
     return FileGroup(
         files,
         deletes,
         match=FIELD_ID if layout.field_ids else NAME,
         names=layout.names,
         constants=None if layout.partition_columns else _constants(table, staged),
-        embedded=frozenset() if layout.row_id_column is None else frozenset({ROW_ID_FIELD}),
+        embedded=frozenset(embedded),
+        embedded_names=embedded,
     )
 
 

@@ -131,7 +131,7 @@ def _typed(
         inner, parameters = Resources(execution.cursor).register(source), {}
         columns = [from_arrow(name, f.type) for name, f in zip(names, schema.fields, strict=False)]
     columns += [f"CAST({name} AS BIGINT)" for name in names[len(schema.fields) :]]
-    targets = [*(quote_identifier(f.name) for f in schema.fields), *embedded]
+    targets = [*(quote_identifier(f.name) for f in schema.fields), *map(quote_identifier, embedded)]
     selected = ", ".join(f"{column} AS {target}" for column, target in zip(columns, targets, strict=True))
     return f"SELECT {selected} FROM {inner} AS _lake_rows({', '.join(names)})", parameters
 

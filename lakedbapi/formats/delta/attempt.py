@@ -67,9 +67,8 @@ class Attempt:
         self._counts = replace(self._counts, change_files=len(cdc))
         clustered = self._clustering_domain()
         domains = [] if clustered is None else [clustered]
-        tracked = self._head if not self._plan.is_replaced else None
-        if tracked is not None and row_tracking.is_tracked(tracked) and adds:
-            mark = row_tracking.assign(tracked, self.version, adds)
+        if adds and row_tracking.is_tracked(self._definition.protocol, self.configuration):
+            mark = row_tracking.assign({} if self._head is None else self._head.domains, self.version, adds)
             domains += [] if mark is None else [mark]
         definition = self._changed_definition()
         files = [
@@ -266,9 +265,8 @@ class Attempt:
         }
         if plan.message is not None:
             info["userMetadata"] = plan.message
-        if head is not None and row_tracking.keeps_ids(head) and not plan.is_blind_append:
-            kept = plan.moves_rows and bool(row_tracking.columns(head))
-            info["tags"] = {row_tracking.PRESERVED: str(kept).lower()}
+        if head is not None and row_tracking.keeps_ids(self.configuration) and not plan.is_blind_append:
+            info["tags"] = {row_tracking.PRESERVED: str(bool(row_tracking.columns(self.configuration))).lower()}
         if is_true(self._definition.metadata.configuration, IN_COMMIT):
             info = {"inCommitTimestamp": self._time, **info}
         return info

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 
 from lakedbapi.errors import NotSupportedError, ProgrammingError
 from lakedbapi.formats.base import Capabilities, Catalog, ChangeScan, CommitResult, Snapshot
-from lakedbapi.formats.delta import identity
+from lakedbapi.formats.delta import identity, row_tracking
 from lakedbapi.formats.delta.committer import Committer
 from lakedbapi.formats.delta.contents import TableContents
 from lakedbapi.formats.delta.definition import (
@@ -46,6 +46,7 @@ from lakedbapi.formats.tree import Tree
 from lakedbapi.model.catalog import AsOf, SchemaInfo, SnapshotInfo, TableInfo
 from lakedbapi.model.changes import Changes
 from lakedbapi.model.layout import FileLayout
+from lakedbapi.model.scan import ROW_ID_FIELD, ROW_SNAPSHOT_FIELD
 from lakedbapi.model.types import walk
 from lakedbapi.storage.filesystem import Storage
 
@@ -226,21 +227,23 @@ class DeltaCatalog(Catalog):
         return escaped
 
     def has_row_ids(self, table: TableInfo) -> bool:
-        return False
+        return bool(row_tracking.columns(table.properties))
 
     def stores_changes(self, table: TableInfo) -> bool:
         return is_true(table.properties, "delta.enableChangeDataFeed")
 
     def file_layout(self, table: TableInfo) -> FileLayout:
         names = self.physical_names(table)
-        return FileLayout(
+        tracked = row_tracking.columns(table.properties)
+        layout = FileLayout(
             prefix="part-00000-",
             suffix=f"-c000.{codec(table.properties)}",
             field_ids=bool(names),
             names=names,
             partition_columns=False,
-            row_id_column=None,
+            row_id_column=tracked.get(ROW_ID_FIELD),
         )
+        return replace(layout, row_snapshot_column=tracked[ROW_SNAPSHOT_FIELD]) if tracked else layout
 
     def next_identity(self, snapshot: Snapshot, table: TableInfo, column: str) -> int:
         assert isinstance(snapshot, DeltaSnapshot)

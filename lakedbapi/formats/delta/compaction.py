@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from lakedbapi.formats.base import CommitResult
-from lakedbapi.formats.delta import row_tracking, texts
+from lakedbapi.formats.delta import texts
 from lakedbapi.formats.delta.commit import TableCommit
 from lakedbapi.formats.delta.plan import Plan
 from lakedbapi.formats.delta.snapshot import DeltaSnapshot
@@ -17,8 +16,6 @@ from lakedbapi.formats.delta.state import TableState
 from lakedbapi.formats.maintenance import Compacted, CompactionGroup
 from lakedbapi.model.catalog import TableInfo
 from lakedbapi.model.changes import Operation, RowChanges, StagedFile
-from lakedbapi.model.layout import FileLayout
-from lakedbapi.model.scan import ROW_ID_FIELD, ROW_SNAPSHOT_FIELD
 
 if TYPE_CHECKING:
     from lakedbapi.formats.delta.catalog import DeltaCatalog
@@ -30,10 +27,7 @@ def compaction_groups(
     """See `Maintenance.groups`. Files of a partition have the same texts for its values in the log."""
     if not files.num_rows:
         return ()
-    layout = _with_row_ids(catalog, state, table)
-    if layout is not None:
-        versions = state.files["default_row_commit_version"].take(files["file_id"])
-        files = files.set_column(files.schema.get_field_index("snapshot_id"), "snapshot_id", versions)
+    layout = catalog.file_layout(table) if catalog.has_row_ids(table) else None
     spec = table.partitioning
     if spec is None:
         return [CompactionGroup(table, files, layout=layout)]
@@ -49,16 +43,6 @@ def compaction_groups(
             grouped["row_list"].combine_chunks(), *(grouped[key].to_pylist() for key in keys), strict=True
         )
     ]
-
-
-def _with_row_ids(catalog: DeltaCatalog, state: TableState, table: TableInfo) -> FileLayout | None:
-    """The layout of files that keep the ids of rows (protocol, "Row Tracking"); None where rows have none."""
-    names = row_tracking.columns(state)
-    if not names:
-        return None
-    return replace(
-        catalog.file_layout(table), row_id_column=names[ROW_ID_FIELD], row_snapshot_column=names[ROW_SNAPSHOT_FIELD]
-    )
 
 
 def compact(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from functools import cached_property
 
 import numpy as np
@@ -84,7 +85,7 @@ class TableContents:
 
     @cached_property
     def _embedded(self) -> Mapping[int, str]:
-        return row_tracking.columns(self.state)
+        return row_tracking.columns(self.state.metadata.configuration)
 
     @cached_property
     def _physical(self) -> Mapping[int, str]:
@@ -164,6 +165,14 @@ class TableContents:
                 embedded_names=self._embedded,
             )
         ]
+
+    def with_row_versions(self, group: FileGroup) -> FileGroup | None:
+        """The group with the commit version that rows of each file have by default in place of its snapshot."""
+        if not self._embedded:
+            return None
+        versions = self.state.files["default_row_commit_version"].take(group.files["file_id"])
+        place = group.files.schema.get_field_index("snapshot_id")
+        return replace(group, files=group.files.set_column(place, "snapshot_id", versions))
 
     def _with_room(self, files: pa.Table, vectors: Mapping[int, DeleteVector]) -> pa.Table:
         """`files` with the true row count of those whose statistics count too few rows for their deletion vector (some

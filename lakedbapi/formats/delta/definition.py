@@ -11,6 +11,7 @@ from typing import Any
 
 from lakedbapi.errors import NotSupportedError, ProgrammingError
 from lakedbapi.formats import keys
+from lakedbapi.formats.delta import row_tracking
 from lakedbapi.formats.delta.actions import Metadata, Protocol
 from lakedbapi.formats.delta.clustering import FEATURE, check_sort_keys
 from lakedbapi.formats.delta.features import reader_features
@@ -95,6 +96,7 @@ def codec(properties: Mapping[str, str]) -> str:
 def new_definition(table: TableInfo, physical: Mapping[int, str], now: int) -> Definition:
     """Of a table that is created. `physical` are the names that its fields have in files, if it maps columns."""
     properties = dict(table.properties) if is_set(table.properties, VECTORS) else {VECTORS: "true", **table.properties}
+    properties = row_tracking.with_columns(properties)
     metadata = Metadata(
         id=table.uuid or str(uuid.uuid4()),
         schema_string=_annotated(print_schema(table.schema), table, physical, None, {}),
@@ -259,6 +261,11 @@ def check_altered(base: TableState, old: TableInfo, new: TableInfo) -> None:
             f"the partitioning of Delta table {old.name!r} cannot change: make a new table from it with CREATE TABLE …"
             " PARTITIONED BY … AS SELECT"
         )
+    if is_true(new.properties, row_tracking.ENABLED) and not is_true(own, row_tracking.ENABLED):
+        raise NotSupportedError(
+            f"row tracking of Delta table {old.name!r} cannot be switched on, since its files have no row ids: make a "
+            f"new table WITH ('{row_tracking.ENABLED}' = 'true')"
+        )
     modes = mapping_mode(old.properties), mapping_mode(new.properties)
     if modes[0] != modes[1] and modes != ("none", "name"):
         raise NotSupportedError(
@@ -338,10 +345,8 @@ def _check_common(table: TableInfo) -> None:
     for name in table.properties:
         if name.casefold().startswith(CHECK):
             raise ProgrammingError(f"{name} cannot be set as a property: ALTER TABLE … ADD CONSTRAINT … CHECK (…)")
-    if is_true(table.properties, "delta.enableRowTracking") or is_true(table.properties, "delta.enableIcebergCompatV2"):
-        raise NotSupportedError(
-            f"Delta table {table.name!r}: row tracking and icebergCompat cannot be switched on here"
-        )
+    if is_true(table.properties, "delta.enableIcebergCompatV2"):
+        raise NotSupportedError(f"Delta table {table.name!r}: icebergCompat cannot be switched on here")
 
 
 def _check_type(table: TableInfo, field: Field) -> None:

@@ -148,6 +148,9 @@ class DeltaSnapshot(Snapshot):
     def file_groups(self, table: TableInfo, files: pa.Table) -> Sequence[FileGroup]:
         return self._of(table).file_groups(files)
 
+    def with_row_versions(self, table: TableInfo, group: FileGroup) -> FileGroup | None:
+        return self._of(table).with_row_versions(group)
+
     def row_groups(self, table: TableInfo) -> Sequence[RowGroup]:
         return ()
 
