@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import threading
 from typing import Any
 
 import pytest
 
 import lakedbapi
 from lakedbapi import Cursor, InterfaceError, OperationalError, ProgrammingError
+from tests.effort import interrupted
 
 
 def test_execute_returns_the_cursor(cursor: Cursor) -> None:
@@ -312,11 +312,8 @@ def test_lastrowid_is_the_identity_value_of_one_inserted_row(cursor: Cursor) -> 
 
 
 def test_cancelled_statement_raises_operational_error(cursor: Cursor) -> None:
-    timer = threading.Timer(0.3, cursor.cancel)
-    timer.start()
-    with pytest.raises(OperationalError):
+    with pytest.raises(OperationalError), interrupted(cursor.cancel):
         cursor.execute(
             "SELECT count(*) FROM range(3000000) a, range(3000000) b WHERE a.range + b.range = -1"
         ).fetchall()
-    timer.join()
     assert cursor.execute("SELECT 1").fetchone() == (1,)

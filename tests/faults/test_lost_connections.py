@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -121,19 +122,20 @@ def test_a_server_that_ended_idle_connections_is_not_noticed(cut: Cut, statement
 
 
 LOCKER = """
-import sqlite3, sys, time
+import sqlite3, sys
 connection = sqlite3.connect(sys.argv[1], isolation_level=None)
 connection.execute("BEGIN IMMEDIATE")
 print("locked", flush=True)
-time.sleep(float(sys.argv[2]))
+sys.stdin.readline()
 """
 
 
-def locked(place: Place, seconds: float) -> subprocess.Popen[str]:
-    """Another process that holds the lock of a SQLite catalog for a while, from now on."""
+def locked(place: Place) -> subprocess.Popen[str]:
+    """Another process that holds the lock of a SQLite catalog from now on, until its input ends."""
     path = urlsplit(place.url).path
     process = subprocess.Popen(
-        [sys.executable, "-c", LOCKER, path[1:] if path.startswith("//") else path, str(seconds)],
+        [sys.executable, "-c", LOCKER, path[1:] if path.startswith("//") else path],
+        stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
     )
@@ -157,9 +159,10 @@ def insert_and_commit(connection: lakedbapi.Connection) -> None:
 
 def test_a_locked_catalog_is_waited_for(sqlite_lake: Place) -> None:
     with lakedbapi.connect(sqlite_lake.url, autocommit=True) as connection:
-        locker = locked(sqlite_lake, 3)
+        locker = locked(sqlite_lake)
         assert connection.execute("SELECT count(*) FROM t").fetchone() == (20,)
         assert locker.poll() is None
+        threading.Timer(1, locker.communicate).start()
         assert connection.execute("DELETE FROM t WHERE i = 1").rowcount == 1
         assert locker.wait() == 0
 
@@ -167,13 +170,12 @@ def test_a_locked_catalog_is_waited_for(sqlite_lake: Place) -> None:
 @pytest.mark.parametrize("autocommit", [False, True])
 def test_a_catalog_that_is_locked_for_too_long_is_an_error(sqlite_lake: Place, autocommit: bool) -> None:
     with lakedbapi.connect(sqlite_lake.url, autocommit=autocommit, busy_timeout=500) as connection:
-        locker = locked(sqlite_lake, 60)
+        locker = locked(sqlite_lake)
         try:
-            started = time.monotonic()
             with pytest.raises(lakedbapi.OperationalError, match=r"catalog\.sqlite.*locked") as caught:
                 insert_and_commit(connection)
             assert caught.value.retryable
-            assert time.monotonic() - started < 10
+            assert locker.poll() is None
         finally:
             locker.kill()
             locker.communicate()

@@ -65,6 +65,6 @@ def test_children_forked_after_use_do_not_share_connections(connect: Connect, pl
     for n in range(5):
         parent.execute("INSERT INTO t VALUES (?)", (1000 + n,))
     for process in children:
-        process.join(60)
+        process.join()
         assert process.exitcode == 0
     assert parent.execute("SELECT count(*), count(DISTINCT id) FROM t").fetchone() == (20, 20)
