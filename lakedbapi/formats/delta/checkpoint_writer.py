@@ -16,7 +16,10 @@ import pyarrow.parquet as pq
 from lakedbapi.formats.delta.columns import FILES, REMOVES, TEXT_MAP, log_name
 from lakedbapi.formats.delta.intervals import milliseconds
 from lakedbapi.formats.delta.log import LOG
+from lakedbapi.formats.delta.schema import parse_schema, physical_names
 from lakedbapi.formats.delta.state import TableState
+from lakedbapi.formats.delta.struct_stats import parsed_stats
+from lakedbapi.formats.delta.texts import map_values, partition_array
 from lakedbapi.storage.filesystem import Storage
 
 LAST = "_last_checkpoint"
@@ -81,7 +84,7 @@ def checkpoint_table(state: TableState, now: int) -> pa.Table:
         "txn": pa.array([txn.to_json() for txn in state.txns.values()], _TXN),
         "domainMetadata": pa.array([domain.to_json() for domain in state.domains.values()], _DOMAIN),
         "remove": _structs(_unexpired(state, now), REMOVES),
-        "add": _structs(_stats_as_wanted(state), FILES),
+        "add": _structs(_stats_as_wanted(state), FILES, _parsed(state)),
     }
     total = sum(len(part) for part in parts.values())
     columns = {}
@@ -113,12 +116,32 @@ def _stats_as_wanted(state: TableState) -> pa.Table:
     return state.files.set_column(index, "stats", pa.nulls(state.files.num_rows, pa.string()))
 
 
-def _structs(files: pa.Table, schema: pa.Schema) -> pa.Array:
+def _parsed(state: TableState) -> Mapping[str, pa.Array]:
+    """Typed copies of statistics and partition values, where the table asks for them."""
+    metadata = state.metadata
+    if metadata.configuration.get("delta.checkpoint.writeStatsAsStruct", "false").casefold() != "true":
+        return {}
+    schema, names = parse_schema(metadata.schema_string), physical_names(metadata.schema_string)
+    keys = [field for name in metadata.partition_columns if (field := schema.get(name)) is not None]
+    rest = [field for field in schema.fields if field not in keys]
+    found = {"stats_parsed": parsed_stats(state.files["stats"], rest, names)}
+    if keys:
+        stored = [names.get(field.id, field.name) for field in keys]
+        columns = [
+            partition_array(map_values(state.files["partition_values"], name), field.type, f"column {field.name!r}")
+            for name, field in zip(stored, keys, strict=True)
+        ]
+        found["partitionValues_parsed"] = pa.StructArray.from_arrays(columns, names=stored)
+    return found
+
+
+def _structs(files: pa.Table, schema: pa.Schema, more: Mapping[str, pa.Array] | None = None) -> pa.Array:
     """File actions as one struct column, named as in the log."""
     count = files.num_rows
     fields = [(name, files[name].combine_chunks()) for name in schema.names if name not in ("version", "data_change")]
     named = {log_name(name): _chunkless(array) for name, array in fields}
     named["dataChange"] = pa.array(np.zeros(count, np.bool_))
+    named |= {name: _chunkless(array) for name, array in (more or {}).items()}
     return pa.StructArray.from_arrays(list(named.values()), names=list(named))
 
 

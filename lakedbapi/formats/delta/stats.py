@@ -42,7 +42,7 @@ def record_counts(stats: pa.ChunkedArray) -> pa.Array:
         return counts
     values = counts.to_pylist()
     for number, text in zip(rest.tolist(), texts.take(pa.array(rest)).to_pylist(), strict=True):
-        count = _loaded(text).get("numRecords")
+        count = loaded(text).get("numRecords")
         values[number] = count if isinstance(count, int) and count >= 0 else None
     return pa.array(values, pa.int64())
 
@@ -76,12 +76,12 @@ def _read(stats: pa.ChunkedArray, field: Field, name: str) -> tuple[pa.Array, pa
             return lower, _widened(upper), nulls
         except pa.ArrowException:
             pass  # Some file has something unusual in its statistics.
-    loaded = [_loaded(text) for text in stats.to_pylist()]
+    entries = [loaded(text) for text in stats.to_pylist()]
     lower, upper = (
-        pa.array([_value(entry, part, name, field) for entry in loaded], _storage(target)).cast(target)
+        pa.array([_value(entry, part, name, field) for entry in entries], storage_type(target)).cast(target)
         for part in ("minValues", "maxValues")
     )
-    return lower, _widened(upper), pa.array([_count(entry, name) for entry in loaded], pa.int64())
+    return lower, _widened(upper), pa.array([_count(entry, name) for entry in entries], pa.int64())
 
 
 def _json_type(field: Field) -> pa.DataType | None:
@@ -96,13 +96,18 @@ def _json_type(field: Field) -> pa.DataType | None:
 
 
 def _parsed(stats: pa.ChunkedArray, name: str, kind: pa.DataType) -> pa.Table:
+    inner = pa.struct([pa.field(name, kind)])
+    return json_lines(
+        stats,
+        pa.schema([("minValues", inner), ("maxValues", inner), ("nullCount", pa.struct([pa.field(name, pa.int64())]))]),
+    )
+
+
+def json_lines(stats: pa.ChunkedArray, schema: pa.Schema) -> pa.Table:
+    """What `schema` names of the statistics of each file; an ArrowException when some file has something else there."""
     lines = pc.fill_null(stats, "{}").combine_chunks()
     all_ = pa.ListArray.from_arrays(pa.array([0, len(lines)], pa.int32()), lines)
     text = pc.binary_join(all_, "\n")[0].as_buffer()
-    inner = pa.struct([pa.field(name, kind)])
-    schema = pa.schema(
-        [("minValues", inner), ("maxValues", inner), ("nullCount", pa.struct([pa.field(name, pa.int64())]))]
-    )
     block = max(_MIN_BLOCK, 2 * (pc.max(pc.binary_length(lines)).as_py() or 0))
     parsed = pj.read_json(
         pa.BufferReader(text),
@@ -127,13 +132,15 @@ def _widened(upper: pa.Array) -> pa.Array:
     return pc.if_else(whole, pc.add(micros, _CUT), micros).cast(upper.type)
 
 
-def _storage(target: pa.DataType) -> pa.DataType:
+def storage_type(target: pa.DataType) -> pa.DataType:
+    """The type of what `bound` gives, which can be cast to `target`."""
     if not pa.types.is_temporal(target):
         return target
     return pa.int32() if pa.types.is_date(target) else pa.int64()
 
 
-def _loaded(text: str | None) -> dict[str, Any]:
+def loaded(text: str | None) -> dict[str, Any]:
+    """The statistics of a file; nothing from a text that is none."""
     try:
         entry = json.loads(text or "{}", parse_float=PyDecimal)
     except ValueError:
@@ -152,8 +159,11 @@ def _count(entry: dict[str, Any], name: str) -> int | None:
 
 
 def _value(entry: dict[str, Any], part: str, name: str, field: Field) -> Any:
+    return bound(_part(entry, part, name), field)
+
+
+def bound(value: Any, field: Field) -> Any:
     """A bound, as what its Arrow type is stored as; None for what is no value of the column."""
-    value = _part(entry, part, name)
     try:
         return None if value is None else _typed(value, field)
     except (ValueError, OverflowError, ArithmeticError):
