@@ -3,7 +3,7 @@ them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import groupby
@@ -56,7 +56,15 @@ class Contents:
         committed one."""
         if self.table.id < 0:
             return DATA_FILES.empty_table()
-        files = self.snapshot.files(self.table)
+        return self._not_removed(self.snapshot.files(self.table))
+
+    def files_where(self, choose: Callable[[pa.Table], npt.NDArray[np.bool_]]) -> pa.Table:
+        """Those of `files` that `choose` takes; see `Snapshot.files_where`."""
+        if self.table.id < 0:
+            return DATA_FILES.empty_table()
+        return self._not_removed(self.snapshot.files_where(self.table, choose))
+
+    def _not_removed(self, files: pa.Table) -> pa.Table:
         if not self.rows.removed:
             return files
         removed = np.fromiter(self.rows.removed, dtype=np.int64)
@@ -83,7 +91,10 @@ class Contents:
     def scan(self, keep: npt.NDArray[np.bool_] | None = None) -> tuple[Scan, Parts]:
         """All parts of the table, its committed files limited to those where `keep` (one bool a row of `files`) is
         true."""
-        files = self.files if keep is None else self.files.filter(pa.array(keep))
+        return self.scan_of(self.files if keep is None else self.files.filter(pa.array(keep)))
+
+    def scan_of(self, files: pa.Table) -> tuple[Scan, Parts]:
+        """As `scan`, with the committed `files` (some of `self.files`)."""
         groups = [self._with_staged_deletes(group) for group in self._committed_groups(files)]
         ids = [group.files.column("file_id").to_numpy() for group in groups]
         live = [_live_counts(group) for group in groups]

@@ -6,7 +6,7 @@ A format turns metadata into model values and staged changes into commits. It kn
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
@@ -152,6 +152,12 @@ class Snapshot(ABC):
     @abstractmethod
     def files(self, table: TableInfo) -> pa.Table:
         """The live data files (columns: at least `model.scan.DATA_FILES`)."""
+
+    def files_where(self, table: TableInfo, choose: Callable[[pa.Table], npt.NDArray[np.bool_]]) -> pa.Table:
+        """Those of `files(table)` that `choose` takes. It is given all of them, in any order, with at least the columns
+        that `bounds` and `partition_values` need: some formats load the rest of those that are taken only."""
+        files = self.files(table)
+        return files.filter(pa.array(choose(files)))
 
     @abstractmethod
     def bounds(self, table: TableInfo, files: pa.Table, field_id: int) -> ColumnBounds | None:

@@ -38,10 +38,21 @@ def prune(context: Context, contents: Contents, predicate: exp.Expression | None
     `alias` is the name by which columns of the table are qualified in `predicate`; unqualified ones are the table's if
     it has a column of that name. What cannot be decided keeps the file. None = no condition: everything matches.
     """
-    count = contents.files.num_rows
+    return _prune(context, contents, contents.files, predicate, alias)
+
+
+def matching_files(context: Context, contents: Contents, predicate: exp.Expression, alias: str) -> pa.Table:
+    """The files that `prune` keeps, of which a format may have to load less than of all."""
+    return contents.files_where(lambda files: _prune(context, contents, files, predicate, alias).keep)
+
+
+def _prune(
+    context: Context, contents: Contents, files: pa.Table, predicate: exp.Expression | None, alias: str
+) -> Pruning:
+    count = files.num_rows
     if predicate is None or not count:
         return Pruning(np.ones(count, np.bool_), np.ones(count, np.bool_))
-    truth = _Reader(context, contents, alias).truth(predicate)
+    truth = _Reader(context, contents, files, alias).truth(predicate)
     return Pruning(truth.true, ~(truth.false | truth.null))
 
 
@@ -64,11 +75,12 @@ _BINARY: tuple[Any, ...] = (*_COMPARISONS, exp.NullSafeEQ, exp.NullSafeNEQ, exp.
 class _Reader:
     """Turns a condition into its `Truth` over the files of a table."""
 
-    def __init__(self, context: Context, contents: Contents, alias: str) -> None:
+    def __init__(self, context: Context, contents: Contents, files: pa.Table, alias: str) -> None:
         self._context = context
         self._contents = contents
+        self._files = files
         self._alias = alias.casefold()
-        self._count = contents.files.num_rows
+        self._count = files.num_rows
         self._evidence: dict[int, Evidence] = {}
         self._constants: dict[int, Folded] = {}
         self._partitions: Mapping[tuple[int, str], PartitionColumn] | None = None
@@ -222,9 +234,9 @@ class _Reader:
         if known is None:
             contents = self._contents
             if self._partitions is None:
-                self._partitions = contents.snapshot.partition_values(contents.table, contents.files)
+                self._partitions = contents.snapshot.partition_values(contents.table, self._files)
             partitions = {name: column for (id_, name), column in self._partitions.items() if id_ == field.id}
-            bounds = contents.snapshot.bounds(contents.table, contents.files, field.id)
+            bounds = contents.snapshot.bounds(contents.table, self._files, field.id)
             known = self._evidence[field.id] = evidence(field, self._count, bounds, partitions)
         return known
 

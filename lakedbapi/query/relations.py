@@ -30,7 +30,7 @@ from lakedbapi.query.functions import lake_function, reveals
 from lakedbapi.query.hidden import HIDDEN_COLUMNS, Columns, check_known
 from lakedbapi.query.information_schema import information_schema
 from lakedbapi.query.names import DEFAULT_SCHEMA, ResolvedTable, find_relation, resolve_relation
-from lakedbapi.query.prune import prune
+from lakedbapi.query.prune import matching_files
 from lakedbapi.query.travel import point_of
 from lakedbapi.sql import render
 from lakedbapi.sql.statements import Function, InformationSchema, Select, Special, Travel
@@ -200,9 +200,9 @@ class _Collector:
         if self.expanding:
             self.inside.add(name)
         if name in self.inside or condition is None:
-            keep = None
+            files = contents.files
         else:
-            keep = prune(self.context, contents, condition.predicate, condition.alias).keep
+            files = matching_files(self.context, contents, condition.predicate, condition.alias)
         used = frozenset() if self.expanding else self.hidden.get(key, frozenset())
         extra = {
             HIDDEN_COLUMNS[column]: column
@@ -215,7 +215,7 @@ class _Collector:
             used |= {column.casefold() for column in known.scan.schema.names}
         columns = None if name in self.inside else self.aggregated.get(key)
         exhaustive = columns is not None and fixed_width(table.schema, columns)
-        scan = contents.scan(keep)[0]
+        scan = contents.scan_of(files)[0]
         if revealed := tuple(column for column in table.hidden if column.name.casefold() in used):
             scan = replace(scan, schema=Schema((*scan.schema.fields, *revealed)))
         self.found[name] = ScanRelation(scan, extra, exhaustive)

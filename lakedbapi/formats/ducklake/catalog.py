@@ -76,6 +76,8 @@ class DuckLakeCatalog(Catalog):
         self.inlined_tables: dict[str, InlinedTable] = {}
         self.file_rows: dict[int, FileRows] = {}
         """By table id, at the newest snapshot that was asked for: the next one starts from them."""
+        self.outlined: dict[int, int] = {}
+        """By table id, the snapshot at which its outline was read in place of the rows."""
         self.statistics: dict[tuple[int, int], pa.Table] = {}
         """Rows of `ColumnStatistics` by table id and field id; later snapshots only add to them."""
         self.partition_values: dict[int, pa.Table] = {}
@@ -187,7 +189,7 @@ class DuckLakeCatalog(Catalog):
     def _forget(self) -> None:
         self._past.clear()
         self._objects.clear()
-        for cache in (self.inlined_tables, self.file_rows, self.statistics, self.partition_values):
+        for cache in (self.inlined_tables, self.file_rows, self.outlined, self.statistics, self.partition_values):
             cache.clear()
 
     def objects(self, snapshot: DuckLakeSnapshot) -> Objects:

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from sqlalchemy import String, Table, bindparam, case, cast, false, func, null, select
 from sqlalchemy.engine import Connection
 from sqlalchemy.sql import Select
-from sqlalchemy.sql.expression import ColumnElement
+from sqlalchemy.sql.expression import BindParameter, ColumnElement
 
 from lakedbapi.formats.ducklake.columnar import fetch_table
 from lakedbapi.formats.ducklake.metadata import Tables
@@ -43,6 +43,9 @@ DATA = pa.schema(
     ]
 )
 """Of a live data file; `path` is the full path."""
+
+OUTLINE = pa.schema([DATA.field(name) for name in ("file_id", "snapshot_id", "partition_id")])
+"""What tells which rows of statistics and partition values hold for a data file."""
 
 DELETES = pa.schema(
     [
@@ -87,9 +90,42 @@ def read_file_rows(
     everything = {**place, "above": -1}
     return FileRows(
         snapshot,
-        with_partial_max(fetch_table(connection, _data(tables), DATA, everything)),
-        fetch_table(connection, _deletes(tables), DELETES, everything),
+        with_partial_max(fetch_table(connection, _data(tables), DATA, everything, by="file_id")),
+        fetch_table(connection, _deletes(tables), DELETES, everything, by="data_file_id"),
     )
+
+
+def read_chosen_rows(
+    connection: Connection, tables: Tables, table_id: int, directory: str, snapshot: int, ids: Sequence[int]
+) -> FileRows:
+    """As `read_file_rows`, of the data files with these `ids`."""
+    place = {"table_id": table_id, "directory": directory, "snapshot": snapshot, "above": -1, "ids": ids}
+    chosen: BindParameter[Any] = bindparam("ids", expanding=True)
+    data = _data(tables).where(tables.data_file.c.data_file_id.in_(chosen))
+    deletes = _deletes(tables).where(tables.delete_file.c.data_file_id.in_(chosen))
+    return FileRows(
+        snapshot,
+        with_partial_max(fetch_table(connection, data, DATA, place, by="file_id")),
+        fetch_table(connection, deletes, DELETES, place, by="data_file_id"),
+    )
+
+
+def has_many_files(connection: Connection, tables: Tables, table_id: int, snapshot: int, many: int) -> bool:
+    """Whether the table has at least `many` live data files."""
+    file = tables.data_file
+    first = select(file.c.data_file_id).where(*_live(file)).limit(many).subquery()
+    count = connection.execute(
+        select(func.count()).select_from(first), {"table_id": table_id, "snapshot": snapshot}
+    ).scalar()
+    return count == many
+
+
+def read_outline(connection: Connection, tables: Tables, table_id: int, snapshot: int) -> pa.Table:
+    """The live data files (columns `OUTLINE`, by file id)."""
+    file = tables.data_file
+    columns = [file.c[_RENAMED.get(name, name)] for name in OUTLINE.names]
+    place = {"table_id": table_id, "snapshot": snapshot}
+    return fetch_table(connection, select(*columns).where(*_live(file)), OUTLINE, place, by="file_id")
 
 
 def _update(
@@ -107,7 +143,7 @@ def _update(
     """
     key = "delete_file_id" if schema is DELETES else "file_id"
     above = pc.max(known.column(key)).as_py() if known.num_rows else -1
-    added = fetch_table(connection, query, schema, {**place, "above": above})
+    added = fetch_table(connection, query, schema, {**place, "above": above}, by=schema.names[0])
     if schema is DATA:
         added = with_partial_max(added)
     ended = fetch_table(connection, _ended(source), _KEYS, {**place, "since": since})
@@ -147,8 +183,7 @@ def data_columns(file: Table) -> Sequence[ColumnElement[Any]]:
 def _data(tables: Tables) -> Select[Any]:
     file = tables.data_file
     columns = [_full_path(file) if column is file.c.path else column for column in data_columns(file)]
-    live = select(*columns).where(*_live(file), file.c.data_file_id > bindparam("above"))
-    return live.order_by(file.c.data_file_id)
+    return select(*columns).where(*_live(file), file.c.data_file_id > bindparam("above"))
 
 
 @functools.lru_cache(maxsize=64)
@@ -156,8 +191,7 @@ def _deletes(tables: Tables) -> Select[Any]:
     file = tables.delete_file
     columns = [file.c[_OF_DELETES.get(name, name)] for name in DELETES.names]
     columns = [_full_path(file) if column is file.c.path else column for column in columns]
-    live = select(*columns).where(*_live(file), file.c.delete_file_id > bindparam("above"))
-    return live.order_by(file.c.data_file_id)
+    return select(*columns).where(*_live(file), file.c.delete_file_id > bindparam("above"))
 
 
 @functools.lru_cache(maxsize=128)

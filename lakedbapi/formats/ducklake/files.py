@@ -9,15 +9,16 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from sqlalchemy import false, select
+from sqlalchemy import false, null, select
 from sqlalchemy.engine import Connection
 
 from lakedbapi.formats.ducklake.attempt import Attempt
 from lakedbapi.formats.ducklake.backend import Backend
 from lakedbapi.formats.ducklake.columnar import fetch_table
-from lakedbapi.formats.ducklake.file_rows import DATA, DELETES, FileRows, read_file_rows
+from lakedbapi.formats.ducklake.file_rows import DATA, DELETES, FileRows, read_chosen_rows, read_file_rows
 from lakedbapi.formats.ducklake.inlined import InlinedDeletes, read_inlined_deletes
 from lakedbapi.formats.ducklake.metadata import Tables
+from lakedbapi.formats.ducklake.stats import is_float
 from lakedbapi.formats.ducklake.types import parse_type
 from lakedbapi.formats.ducklake.values import parse_text
 from lakedbapi.model.arrow import arrow_type
@@ -58,12 +59,27 @@ def load_files(
     """
     assert table.path is not None
     rows = read_file_rows(connection, backend.tables, table.id, table.path, snapshot, known)
+    return _with_deletes(connection, backend, table, snapshot, rows), rows
+
+
+def load_chosen_files(
+    connection: Connection, backend: Backend, table: TableInfo, snapshot: int, ids: Sequence[int]
+) -> TableFiles:
+    """As `load_files`, only the files with these `ids`."""
+    assert table.path is not None
+    rows = read_chosen_rows(connection, backend.tables, table.id, table.path, snapshot, ids)
+    return _with_deletes(connection, backend, table, snapshot, rows)
+
+
+def _with_deletes(
+    connection: Connection, backend: Backend, table: TableInfo, snapshot: int, rows: FileRows
+) -> TableFiles:
     files, more_deletes = _join(rows)
     if files.num_rows:
         deletes = read_inlined_deletes(connection, backend, table.id, snapshot)
     else:
         deletes = InlinedDeletes(np.empty(0, np.int64), np.empty(0, np.int64))
-    return TableFiles(files, deletes, more_deletes), rows
+    return TableFiles(files, deletes, more_deletes)
 
 
 def _join(rows: FileRows) -> tuple[pa.Table, Mapping[int, Sequence[Mapping[str, Any]]]]:
@@ -120,7 +136,7 @@ def load_column_statistics(
             stats.c.data_file_id,
             stats.c.null_count,
             stats.c.value_count,
-            stats.c.contains_nan,
+            stats.c.contains_nan if is_float(field.type) else null(),
             stats.c.min_value,
             stats.c.max_value,
         ).where(stats.c.table_id == table_id, stats.c.column_id == field.id, stats.c.data_file_id > _last_id(known)),
@@ -156,8 +172,7 @@ def column_bounds(statistics: ColumnStatistics, field: Field, files: pa.Table) -
     usable = pc.greater_equal(files.column("snapshot_id").combine_chunks(), since)
     index = pc.if_else(usable, index, pa.scalar(None, index.type))
     found = rows.take(index)
-    floating = isinstance(field.type, Scalar) and field.type.name.startswith("float")
-    has_nan = _one(found, "has_nan") if floating else pa.array(np.zeros(len(index), np.bool_))
+    has_nan = _one(found, "has_nan") if is_float(field.type) else pa.array(np.zeros(len(index), np.bool_))
     return ColumnBounds(
         lower=_bound(found, "lower", field.type),
         upper=_bound(found, "upper", field.type),

@@ -68,9 +68,8 @@ def files_between(
         select(*data_columns(source), data.end_snapshot, data.path_is_relative)
         .where(data.table_id == table.id, data.begin_snapshot <= last)
         .where(or_(data.end_snapshot.is_(None), data.end_snapshot >= first))
-        .order_by(data.data_file_id)
     )
-    stored = with_partial_max(fetch_table(connection, statement, _STORED))
+    stored = with_partial_max(fetch_table(connection, statement, _STORED, by="file_id"))
     assert table.path is not None
     path = resolve_all(table.path, stored.column("path"), stored.column("path_is_relative"))
     count = stored.num_rows

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import datetime
@@ -18,11 +18,13 @@ from sqlalchemy.engine import Connection
 
 from lakedbapi.errors import ConflictError
 from lakedbapi.formats.base import Snapshot
+from lakedbapi.formats.ducklake.file_rows import has_many_files, read_outline
 from lakedbapi.formats.ducklake.files import (
     LAKE_FILES,
     ColumnStatistics,
     TableFiles,
     column_bounds,
+    load_chosen_files,
     load_column_statistics,
     load_files,
     load_name_mapping,
@@ -41,6 +43,11 @@ if TYPE_CHECKING:
     from lakedbapi.formats.ducklake.catalog import DuckLakeCatalog
 
 V = TypeVar("V")
+
+_MANY_FILES = 10_000
+"""From so many on it is worth it to read of each file first what tells it apart."""
+_FEW_FILES = 500
+"""Files that one statement names by their ids."""
 
 
 class DuckLakeSnapshot(Snapshot):
@@ -66,6 +73,7 @@ class DuckLakeSnapshot(Snapshot):
         self.options = options
         self._catalog = catalog
         self._files: dict[int, TableFiles] = {}
+        self._outlines: dict[int, pa.Table | None] = {}
         self._vectors: dict[int, DeleteVector] = {}
         self._row_groups: dict[tuple[int, Schema], Sequence[RowGroup]] = {}
         self._statistics: dict[tuple[int, int], ColumnStatistics] = {}
@@ -114,6 +122,47 @@ class DuckLakeSnapshot(Snapshot):
     def files(self, table: TableInfo) -> pa.Table:
         return self._table_files(table).files
 
+    def files_where(self, table: TableInfo, choose: Callable[[pa.Table], npt.NDArray[np.bool_]]) -> pa.Table:
+        outline = self._outline(table)
+        if outline is not None:
+            ids = outline.column("file_id").filter(pa.array(choose(outline))).to_pylist()
+            if len(ids) <= _FEW_FILES:
+                found = self._chosen_files(table, ids)
+                if found.num_rows == len(ids):  # Unless compaction has replaced some.
+                    return found
+        return super().files_where(table, choose)
+
+    def _outline(self, table: TableInfo) -> pa.Table | None:
+        """The files (columns `OUTLINE`) of a table of many; None where it has few or a list of them is known."""
+        if table.id in self._files or table.id in self._catalog.file_rows:
+            return None
+        if table.id not in self._outlines:
+            self._outlines[table.id] = self._load_outline(table)
+        return self._outlines[table.id]
+
+    def _load_outline(self, table: TableInfo) -> pa.Table | None:
+        backend = self._catalog.backend
+        if self._catalog.outlined.get(table.id, self.id) != self.id:
+            return None
+        with backend.glance() as connection:
+            if not has_many_files(connection, backend.tables, table.id, self.id, _MANY_FILES):
+                return None
+        with self.reading() as connection:
+            outline = read_outline(connection, backend.tables, table.id, self.id)
+            self._keep_row_groups(table, self._read_row_groups(connection, table))
+        self._catalog.outlined[table.id] = self.id
+        return outline
+
+    def _chosen_files(self, table: TableInfo, ids: Sequence[int]) -> pa.Table:
+        if not ids:
+            return LAKE_FILES.empty_table()
+        with self.reading() as connection:
+            loaded = load_chosen_files(connection, self._catalog.backend, table, self.id, ids)
+        files = self._with_deleted_counts(loaded).files
+        for row in _rows(files, np.flatnonzero(files.column("deleted_count").to_numpy())):
+            self._vector(loaded, row)
+        return files
+
     def bounds(self, table: TableInfo, files: pa.Table, field_id: int) -> ColumnBounds | None:
         field = next((field for field in table.schema.fields if field.id == field_id), None)
         if field is None or not isinstance(field.type, (Scalar, Decimal)):
@@ -141,7 +190,8 @@ class DuckLakeSnapshot(Snapshot):
     def file_groups(self, table: TableInfo, files: pa.Table) -> Sequence[FileGroup]:
         deleted = np.flatnonzero(files.column("deleted_count").to_numpy())
         vectors = {
-            int(number): self._vector(table, row) for number, row in zip(deleted, _rows(files, deleted), strict=True)
+            int(number): self._known_vector(table, row)
+            for number, row in zip(deleted, _rows(files, deleted), strict=True)
         }
         keys = {
             int(number): files.column("encryption_key")[int(number)].as_py()
@@ -179,15 +229,18 @@ class DuckLakeSnapshot(Snapshot):
             self._table_files(table)
         if key not in self._row_groups:
             with self.reading() as connection:
-                groups = self._read_row_groups(connection, table)
-            known = next(groups for (id, _), groups in self._row_groups.items() if id == table.id)
-            if _row_count(groups) != _row_count(known):
-                raise ConflictError(
-                    f"table {table.name}: its rows in the catalog were moved to files while snapshot {self.id} was "
-                    "read; start a new transaction"
-                )
-            self._row_groups[key] = groups
+                self._keep_row_groups(table, self._read_row_groups(connection, table))
         return self._row_groups[key]
+
+    def _keep_row_groups(self, table: TableInfo, groups: Sequence[RowGroup]) -> None:
+        """ConflictError if there are others than with an earlier list of files, or in other columns."""
+        known = next((known for (id, _), known in self._row_groups.items() if id == table.id), groups)
+        if _row_count(groups) != _row_count(known):
+            raise ConflictError(
+                f"table {table.name}: its rows in the catalog were moved to files while snapshot {self.id} was "
+                "read; start a new transaction"
+            )
+        self._row_groups[table.id, table.schema] = groups
 
     def _read_row_groups(self, connection: Connection, table: TableInfo) -> Sequence[RowGroup]:
         backend = self._catalog.backend
@@ -210,13 +263,13 @@ class DuckLakeSnapshot(Snapshot):
             with self.reading() as connection:
                 known = self._catalog.file_rows.get(table.id)
                 loaded, rows = load_files(connection, backend, table, self.id, known)
-                self._row_groups[table.id, table.schema] = self._read_row_groups(connection, table)
+                self._keep_row_groups(table, self._read_row_groups(connection, table))
             if known is None or known.snapshot < self.id:
                 self._catalog.file_rows[table.id] = rows
-            found = self._files[table.id] = self._with_deleted_counts(table, loaded)
+            found = self._files[table.id] = self._with_deleted_counts(loaded)
         return found
 
-    def _with_deleted_counts(self, table: TableInfo, loaded: TableFiles) -> TableFiles:
+    def _with_deleted_counts(self, loaded: TableFiles) -> TableFiles:
         """Counts from the catalog where they are exact; the other files' deletes are read and counted."""
         files = loaded.files
         inlined = loaded.inlined_deletes.counts(files.column("file_id").to_numpy())
@@ -228,21 +281,27 @@ class DuckLakeSnapshot(Snapshot):
         several = np.isin(files.column("file_id").to_numpy(), list(loaded.more_deletes))
         inexact = np.flatnonzero(later_rows | later_deletes | several | (has_deletes & (inlined > 0)))
         if len(inexact):
-            self._files[table.id] = loaded
-            counts[inexact] = [len(self._vector(table, row)) for row in _rows(files, inexact)]
+            counts[inexact] = [len(self._vector(loaded, row)) for row in _rows(files, inexact)]
         column = LAKE_FILES.get_field_index("deleted_count")
         return replace(loaded, files=files.set_column(column, LAKE_FILES.field(column), pa.array(counts, pa.int64())))
 
-    def _vector(self, table: TableInfo, file: Mapping[str, object]) -> DeleteVector:
+    def _known_vector(self, table: TableInfo, file: Mapping[str, object]) -> DeleteVector:
+        """As `_vector`, of a file of `table`, whose chosen files have theirs already."""
+        id = file["file_id"]
+        assert isinstance(id, int)
+        vector = self._vectors.get(id)
+        return self._vector(self._table_files(table), file) if vector is None else vector
+
+    def _vector(self, loaded: TableFiles, file: Mapping[str, object]) -> DeleteVector:
         """The rows of a data file (a row of `LAKE_FILES`) that this snapshot does not see."""
         id = file["file_id"]
         assert isinstance(id, int)
         vector = self._vectors.get(id)
         if vector is None:
-            vector = DeleteVector.of(self._table_files(table).inlined_deletes.positions(id))
+            vector = DeleteVector.of(loaded.inlined_deletes.positions(id))
             if file["delete_path"] is not None:
                 vector |= self._catalog.delete_reader.deleted(file, id, self.id)
-            for more in self._table_files(table).more_deletes.get(id, ()):
+            for more in loaded.more_deletes.get(id, ()):
                 vector |= self._catalog.delete_reader.deleted(more, id, self.id)
             partial_max = file["partial_max"]
             if isinstance(partial_max, int) and partial_max > self.id:

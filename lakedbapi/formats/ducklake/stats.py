@@ -80,7 +80,7 @@ def _widened(old: ColumnStats | None, added: Sequence[FileStats | None], type: T
             nans.append(stats.has_nan)
             lows.append(stats.lower)
             highs.append(stats.upper)
-    contains_null, contains_nan = _any(nulls), _any(nans) if _is_float(type) else None
+    contains_null, contains_nan = _any(nulls), _any(nans) if is_float(type) else None
     if not lows:
         return ColumnStats(contains_null, contains_nan, None, None)
     low, high = _extreme(lows, type, least=True), _extreme(highs, type, least=False)
@@ -96,7 +96,7 @@ def _extreme(texts: Sequence[str | None], type: Type, *, least: bool) -> str | N
     values = parse_text(texts, type)
     if values.null_count:
         return None
-    if _is_float(type):
+    if is_float(type):
         values = values.fill_null(0.0).to_numpy()
         # NaN, which rows in the catalog may have as a bound, is the greatest value in DuckDB.
         keys = np.where(np.isnan(values), np.inf, values)
@@ -114,7 +114,7 @@ def _any(flags: Sequence[bool | None]) -> bool | None:
     return None if None in flags else False
 
 
-def _is_float(type: Type) -> bool:
+def is_float(type: Type) -> bool:
     return isinstance(type, Scalar) and type.name in ("float32", "float64")
 
 
@@ -155,7 +155,7 @@ def _array_stats(values: pa.Array, type: Type, *, missing: bool) -> FileStats:
     if not _is_tracked(type) or count == 0:
         return FileStats(None, None, nulls, count, None, None)
     has_nan: bool | None = None
-    if _is_float(type):
+    if is_float(type):
         values = values.drop_null()
         nan = pc.is_nan(values)
         has_nan = bool(pc.any(nan).as_py())
