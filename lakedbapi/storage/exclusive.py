@@ -92,6 +92,13 @@ def link_new(path: str, data: bytes) -> None:
             os.unlink(temporary)
 
 
+def sync(path: str) -> None:
+    """Have a local file that another program wrote on disk, with its name."""
+    with open(path, "rb") as file:
+        os.fsync(file.fileno())
+    _sync_directory(posixpath.dirname(path))
+
+
 def _sync_directory(directory: str) -> None:
     """The new name must survive a power cut as well. Best effort where directories cannot be opened."""
     with suppress(OSError):

@@ -73,6 +73,8 @@ class Attempt:
         self._added: dict[tuple[int, int], list[Row]] = {}
         """`data_file`s of new entries by content of the manifest and spec id."""
         self._gone: dict[int, set[Place]] = {DATA: set(), DELETES: set()}
+        self._changed: set[int] = set()
+        """The places in the list of the head of the manifests that name these."""
         self.snapshot_id = secrets.randbits(62) + 1
         self.has_snapshot = False
         self.written: list[str] = []
@@ -240,8 +242,9 @@ class Attempt:
         """Take data files away, and with them the deletes that are about them alone."""
         if not len(places):
             return
-        paths = head.live.data.column("raw_path").take(pa.array(places)).to_pylist()
-        self._gone[DATA] |= {(path, None) for path in paths}
+        data = head.live.data.select(["raw_path", "manifest"]).take(pa.array(places))
+        self._gone[DATA] |= {(path, None) for path in data.column("raw_path").to_pylist()}
+        self._changed |= set(data.column("manifest").to_pylist())
         self._forget_deletes(head, places)
 
     def _forget_deletes(self, head: TableVersion, places: Numbers) -> None:
@@ -249,9 +252,10 @@ class Attempt:
         vectors = head.deletes.vectors[places]
         data, rows = head.deletes.about_one
         gone = np.concatenate([vectors[vectors >= 0], rows[np.isin(data, places)]]).astype(np.int64)
-        deletes = head.live.deletes.take(pa.array(gone))
+        deletes = head.live.deletes.select(["raw_path", "content_offset", "manifest"]).take(pa.array(gone))
         names, offsets = deletes.column("raw_path").to_pylist(), deletes.column("content_offset").to_pylist()
         self._gone[DELETES] |= set(zip(names, offsets, strict=True))
+        self._changed |= set(deletes.column("manifest").to_pylist())
 
     def _forget_dangling(self, head: TableVersion, gone: Numbers) -> None:
         """Take away delete files that are older than all data that is left (spec, Scan Planning)."""
@@ -264,8 +268,9 @@ class Attempt:
         number, content = (deletes.column(name).to_numpy() for name in ("sequence_number", "content"))
         is_vector = pc.equal(deletes.column("file_format"), "puffin").to_numpy()
         dangling = ~is_vector & ((number < least) | ((content == EQUALITY_DELETES) & (number <= least)))
-        names = deletes.column("raw_path").filter(pa.array(dangling)).to_pylist()
-        self._gone[DELETES] |= {(name, None) for name in names}
+        deletes = deletes.select(["raw_path", "manifest"]).filter(pa.array(dangling))
+        self._gone[DELETES] |= {(name, None) for name in deletes.column("raw_path").to_pylist()}
+        self._changed |= set(deletes.column("manifest").to_pylist())
 
     # The snapshot
 
@@ -336,17 +341,19 @@ class Attempt:
         if head is None or head.point.snapshot is None:
             return []
         path = self._paths.full(head.point.snapshot.manifest_list)
-        rows = manifest_files.read_list(self._storage.read_bytes(path), path)
+        rows = manifest_files.read_list(self._storage.read_bytes(path))
         kept: list[Row] = []
         found = 0
-        for row, file in zip(rows, head.manifests, strict=True):
+        for place, (row, file) in enumerate(zip(rows, head.manifests, strict=True)):
             if not file.has_live_files:
                 continue
             if row["added_rows_count"] is None or row["existing_rows_count"] is None:
                 row = {**row, **self._counted(file)}
-            without, gone = self._without_gone(row, file)
-            found += gone
-            kept.append(row if without is None else manifest_files.numbered(without, number))
+            if place in self._changed:
+                row, gone = self._without_gone(row, file)
+                row = manifest_files.numbered(row, number)
+                found += gone
+            kept.append(row)
         if found != sum(map(len, self._gone.values())):
             raise InternalError(f"table {self._plan.name}: not all of the files that go are in the manifests")
         return kept
@@ -361,17 +368,12 @@ class Attempt:
             counts[f"{name}_rows_count"] = int(records[status == number].sum())
         return counts
 
-    def _without_gone(self, row: Row, file: ManifestFile) -> tuple[Row | None, int]:
-        """A new manifest in which the files that go are marked so, and their number; None where it has none."""
+    def _without_gone(self, row: Row, file: ManifestFile) -> tuple[Row, int]:
+        """A new manifest in which the files that go are marked so, and their number."""
         path = self._paths.full(file.path)
-        if not any(self._gone.values()):
-            return None, 0
-        (manifest,) = read_manifests([path], self._storage.read_many)
-        columns = inherit(manifest, file)
+        columns = inherit(list(read_manifests([path], self._storage.read_many)), [file])
         gone = self._is_gone(columns)
-        if not gone.any():
-            return None, 0
-        stored = manifest_files.read_manifest(self._storage.read_bytes(path), path)
+        stored = manifest_files.read_manifest(self._storage.read_bytes(path))
         resolved = columns.select(["snapshot_id", "sequence_number", "file_sequence_number", "first_row_id"])
         entries = []
         for entry, numbers, goes in zip(stored.entries, resolved.to_pylist(), gone.tolist(), strict=True):

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -31,10 +32,11 @@ FILES = pa.schema(
         ("path", pa.string()),
         ("spec_id", pa.int32()),
         ("scope", pa.int64()),
+        ("manifest", pa.int64()),
     ]
 )
-"""`ENTRIES` with inherited numbers filled in, `path` to read the file at, and `scope`, the number of its partition:
-files of one spec and equal partition values have the same."""
+"""`ENTRIES` with inherited numbers filled in, `path` to read the file at, `scope`, the number of its partition (files
+of one spec and equal partition values have the same), and `manifest`, the place of its manifest in the list."""
 
 
 @dataclass(frozen=True)
@@ -61,73 +63,73 @@ class LiveFiles:
 
 def live_files(manifests: Sequence[ManifestFile], paths: Paths, read_many: ReadMany) -> LiveFiles:
     """Reads the manifests that have live files. DataError when they contradict the format."""
-    collected = _Collector(paths)
-    wanted = [manifest for manifest in manifests if manifest.has_live_files]
-    found = read_manifests([paths.full(manifest.path) for manifest in wanted], read_many)
-    for file, manifest in zip(wanted, found, strict=True):
-        collected.add(file, manifest)
-    return collected.files()
+    places = [place for place, manifest in enumerate(manifests) if manifest.has_live_files]
+    files = [manifests[place] for place in places]
+    named = pa.array([file.path for file in files], pa.string())
+    found = list(read_manifests(paths.full_all(named).to_pylist(), read_many))
+    if not found:
+        return LiveFiles(FILES.empty_table(), FILES.empty_table(), ())
+    number = np.repeat(np.arange(len(files)), [manifest.entries.num_rows for manifest in found])
+    partitions, scopes = _numbered(files, found)
+    entries = (
+        inherit(found, files)
+        .append_column("spec_id", pa.array(np.array([file.spec_id for file in files], np.int32)[number]))
+        .append_column("scope", pa.array(scopes))
+        .append_column("manifest", pa.array(np.array(places, np.int64)[number]))
+    )
+    alive = pc.not_equal(entries.column("status"), DELETED)
+    encrypted = pc.and_(alive, entries.column("encrypted"))
+    if pc.any(encrypted).as_py():
+        path = files[number[pc.index(encrypted, True).as_py()]].path
+        raise NotSupportedError(f"files listed in {path!r} are encrypted, and encrypted files cannot be read here")
+    entries = entries.filter(alive)
+    entries = entries.append_column("path", paths.full_all(entries.column("raw_path")))
+    entries = entries.select(FILES.names).cast(FILES)
+    # Files are what their entries say: writers have put delete files into manifests of data.
+    is_data = pc.equal(entries.column("content"), DATA_FILE)
+    data, deletes = (entries.filter(chosen).combine_chunks() for chosen in (is_data, pc.invert(is_data)))
+    if data.num_rows and len(pc.unique(data.column("spec_id"))) > 1:
+        data = data.take(pc.sort_indices(data.column("spec_id")))  # Files of one spec are read together.
+    _check_once(data)
+    return LiveFiles(data, deletes, partitions)
 
 
-class _Collector:
-    def __init__(self, paths: Paths) -> None:
-        self._paths = paths
-        self._tables: dict[int, list[pa.Table]] = {0: [], 1: []}
-        self._partitions: list[Partition] = []
-        self._scopes: dict[tuple[Any, ...], int] = {}
-
-    def add(self, file: ManifestFile, manifest: Manifest) -> None:
-        entries = inherit(manifest, file)
-        entries = entries.filter(pc.not_equal(entries.column("status"), DELETED))
-        if pc.any(entries.column("encrypted")).as_py():
-            raise NotSupportedError(
-                f"files listed in {file.path!r} are encrypted, and encrypted files cannot be read here"
-            )
-        scopes = np.array(self._numbers(manifest, file.spec_id), np.int64)
-        entries = entries.append_column("path", self._paths.full_all(entries.column("raw_path")))
-        entries = entries.append_column("spec_id", pa.array(np.full(entries.num_rows, file.spec_id, np.int32)))
-        of_entry = scopes[entries.column("partition").to_numpy()] if entries.num_rows else np.empty(0, np.int64)
-        entries = entries.append_column("scope", pa.array(of_entry, pa.int64()))
-        entries = entries.select(FILES.names).cast(FILES)
-        # Files are what their entries say: writers have put delete files into manifests of data.
-        is_data = pc.equal(entries.column("content"), DATA_FILE)
-        self._tables[0].append(entries.filter(is_data))
-        self._tables[1].append(entries.filter(pc.invert(is_data)))
-
-    def _numbers(self, manifest: Manifest, spec_id: int) -> list[int]:
-        """The scope of each partition of the manifest."""
+def _numbered(
+    files: Sequence[ManifestFile], manifests: Sequence[Manifest]
+) -> tuple[tuple[Partition, ...], npt.NDArray[np.int64]]:
+    """The distinct partitions, and the number of that of each entry."""
+    partitions: list[Partition] = []
+    known: dict[tuple[Any, ...], int] = {}
+    scopes = []
+    for file, manifest in zip(files, manifests, strict=True):
         numbers = []
         for values, key in zip(manifest.partitions, manifest.keys, strict=True):
-            number = self._scopes.setdefault((spec_id, *key), len(self._scopes))
-            if number == len(self._partitions):
-                self._partitions.append(Partition(spec_id, values))
+            number = known.setdefault((file.spec_id, *key), len(known))
+            if number == len(partitions):
+                partitions.append(Partition(file.spec_id, values))
             numbers.append(number)
-        return numbers
-
-    def files(self) -> LiveFiles:
-        data, deletes = (
-            pa.concat_tables(tables).combine_chunks() if tables else FILES.empty_table()
-            for tables in self._tables.values()
-        )
-        if data.num_rows and len(pc.unique(data.column("spec_id"))) > 1:
-            data = data.take(pc.sort_indices(data.column("spec_id")))  # Files of one spec are read together.
-        _check_once(data)
-        return LiveFiles(data, deletes, tuple(self._partitions))
+        scopes.append(np.array(numbers, np.int64)[manifest.entries.column("partition").to_numpy()])
+    return tuple(partitions), np.concatenate(scopes)
 
 
-def inherit(manifest: Manifest, file: ManifestFile) -> pa.Table:
-    """The entries with the numbers that they take from the manifest list (spec, Sequence Number Inheritance)."""
-    entries = manifest.entries
-    number = pa.scalar(file.sequence_number, pa.int64())
-    columns: Mapping[str, pa.Array | pa.ChunkedArray] = {
-        "snapshot_id": pc.fill_null(entries.column("snapshot_id"), pa.scalar(file.added_snapshot_id, pa.int64()))
-        if file.added_snapshot_id is not None
-        else entries.column("snapshot_id"),
-        "sequence_number": pc.fill_null(entries.column("sequence_number"), number),
-        "file_sequence_number": pc.fill_null(entries.column("file_sequence_number"), number),
+def inherit(manifests: Sequence[Manifest], files: Sequence[ManifestFile]) -> pa.Table:
+    """The entries of manifests with the numbers that they take from the manifest list (spec, Sequence Number
+    Inheritance)."""
+    entries = pa.concat_tables([manifest.entries for manifest in manifests])
+    number = np.repeat(np.arange(len(files)), [manifest.entries.num_rows for manifest in manifests])
+
+    def inherited(name: str, of_list: Sequence[int | None]) -> pa.ChunkedArray:
+        return pc.coalesce(entries.column(name), pa.array(of_list, pa.int64()).take(pa.array(number)))
+
+    numbers = [file.sequence_number for file in files]
+    columns = {
+        "snapshot_id": inherited("snapshot_id", [file.added_snapshot_id for file in files]),
+        "sequence_number": inherited("sequence_number", numbers),
+        "file_sequence_number": inherited("file_sequence_number", numbers),
+        "first_row_id": first_row_ids(
+            entries, [file.first_row_id if file.content == DATA else None for file in files], number
+        ),
     }
-    if file.content == DATA:
-        columns = {**columns, "first_row_id": first_row_ids(entries, file.first_row_id)}
     for name, values in columns.items():
         entries = entries.set_column(entries.column_names.index(name), ENTRIES.field(name), values)
     return entries

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import io
 import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
-from pyiceberg.avro.file import AvroFile, AvroOutputFile
-from pyiceberg.io import OutputFile, OutputStream
 from pyiceberg.manifest import (
     DATA_FILE_TYPE,
     MANIFEST_ENTRY_SCHEMAS,
@@ -21,13 +19,15 @@ from pyiceberg.schema import Schema
 from pyiceberg.typedef import Record
 from pyiceberg.types import IcebergType, NestedField, StructType
 
-from lakedbapi.formats.iceberg.manifests import DATA, DELETED, EXISTING, MemoryFile
+from lakedbapi.formats.iceberg import avro
+from lakedbapi.formats.iceberg.manifests import DATA, DELETED, EXISTING
 from lakedbapi.formats.iceberg.values import encoded
 
 _NEWEST: Any = 3
 _ENTRY = [field.name for field in MANIFEST_ENTRY_SCHEMAS[_NEWEST].fields]
 _FILE = [field.name for field in DATA_FILE_TYPE[_NEWEST].fields]
 _LIST = [field.name for field in MANIFEST_LIST_FILE_SCHEMAS[_NEWEST].fields]
+_LAYOUTS = 256
 _SINCE_3 = frozenset({"first_row_id", "content_offset", "content_size_in_bytes"})
 
 Row = dict[str, Any]
@@ -43,27 +43,34 @@ class StoredManifest:
     entries: list[Row]
 
 
-def read_manifest(data: bytes, path: str) -> StoredManifest:
-    with AvroFile[Record](MemoryFile(path, data)) as file:
-        stored = file.schema
+def read_manifest(data: bytes) -> StoredManifest:
+    stored, rows = avro.read(data, _stored_entry)
+    return StoredManifest(_partition(stored), [_entry(row) for row in rows])
+
+
+def _partition(stored: Schema) -> StructType:
     of_file = next(field.field_type for field in stored.fields if field.field_id == 2)
     assert isinstance(of_file, StructType)
     partition = next((field.field_type for field in of_file.fields if field.field_id == 102), StructType())
     assert isinstance(partition, StructType)
+    return partition
+
+
+def _stored_entry(stored: Schema) -> Schema:
     file_type = StructType(
         *(
-            NestedField(102, "partition", partition, required=False) if field.field_id == 102 else _optional(field)
+            NestedField(102, "partition", _partition(stored), required=False)
+            if field.field_id == 102
+            else _optional(field)
             for field in DATA_FILE_TYPE[_NEWEST].fields
         )
     )
-    schema = Schema(
+    return Schema(
         *(
             NestedField(2, "data_file", file_type, required=False) if field.field_id == 2 else _optional(field)
             for field in MANIFEST_ENTRY_SCHEMAS[_NEWEST].fields
         )
     )
-    with AvroFile[Record](MemoryFile(path, data), schema) as rows:
-        return StoredManifest(partition, [_entry(row) for row in rows])
 
 
 def _entry(record: Record) -> Row:
@@ -73,15 +80,17 @@ def _entry(record: Record) -> Row:
     return entry
 
 
-def read_list(data: bytes, path: str) -> list[Row]:
+def read_list(data: bytes) -> list[Row]:
     """The manifests of a snapshot; what old versions do not say is as in the specification's rules for them."""
-    schema = Schema(*(_optional(field) for field in MANIFEST_LIST_FILE_SCHEMAS[_NEWEST].fields))
-    with AvroFile[Record](MemoryFile(path, data), schema) as rows:
-        found = [_row(record, _LIST) for record in rows]
+    found = [_row(record, _LIST) for record in avro.read(data, _stored_list)[1]]
     for row in found:
         for name in ("content", "sequence_number", "min_sequence_number"):
             row[name] = row[name] or 0
     return found
+
+
+def _stored_list(stored: Schema) -> Schema:
+    return Schema(*(_optional(field) for field in MANIFEST_LIST_FILE_SCHEMAS[_NEWEST].fields))
 
 
 def _optional(field: NestedField) -> NestedField:
@@ -101,18 +110,7 @@ def encode_manifest(
     entries: Sequence[Row],
 ) -> bytes:
     """`content` is `DATA` or `DELETES`."""
-    file_fields = [
-        NestedField(102, "partition", partition, required=True) if field.field_id == 102 else field
-        for field in DATA_FILE_TYPE[_NEWEST].fields
-        if version >= 3 or field.name not in _SINCE_3
-    ]
-    entry_schema = Schema(
-        *(
-            NestedField(2, "data_file", StructType(*file_fields), required=True) if field.field_id == 2 else field
-            for field in MANIFEST_ENTRY_SCHEMAS[_NEWEST].fields
-        )
-    )
-    names = [field.name for field in file_fields]
+    names = [field.name for field in _file_fields(version, partition)]
     records = [_entry_record(entry, names) for entry in entries]
     about = {
         "schema": schema.model_dump_json(),
@@ -122,7 +120,25 @@ def encode_manifest(
         "format-version": str(version),
         "content": "data" if content == DATA else "deletes",
     }
-    return _encoded(entry_schema, "manifest_entry", records, about)
+    return avro.encode(_entry_layout(version, partition), records, about)
+
+
+def _file_fields(version: int, partition: StructType) -> list[NestedField]:
+    return [
+        NestedField(102, "partition", partition, required=True) if field.field_id == 102 else field
+        for field in DATA_FILE_TYPE[_NEWEST].fields
+        if version >= 3 or field.name not in _SINCE_3
+    ]
+
+
+@lru_cache(_LAYOUTS)
+def _entry_layout(version: int, partition: StructType) -> avro.Layout:
+    file = StructType(*_file_fields(version, partition))
+    fields = (
+        NestedField(2, "data_file", file, required=True) if field.field_id == 2 else field
+        for field in MANIFEST_ENTRY_SCHEMAS[_NEWEST].fields
+    )
+    return avro.Layout.of(Schema(*fields), "manifest_entry")
 
 
 def _entry_record(entry: Row, names: Sequence[str]) -> Record:
@@ -131,43 +147,14 @@ def _entry_record(entry: Row, names: Sequence[str]) -> Record:
 
 
 def encode_list(version: int, rows: Sequence[Row], about: Mapping[str, str]) -> bytes:
-    schema = MANIFEST_LIST_FILE_SCHEMAS[version]
-    records = [Record(*(row.get(field.name) for field in schema.fields)) for row in rows]
-    return _encoded(schema, "manifest_file", records, {**about, "format-version": str(version)})
+    names = [field.name for field in MANIFEST_LIST_FILE_SCHEMAS[version].fields]
+    records = [Record(*(row.get(name) for name in names)) for row in rows]
+    return avro.encode(_list_layout(version), records, {**about, "format-version": str(version)})
 
 
-def _encoded(schema: Schema, name: str, records: list[Record], about: Mapping[str, str]) -> bytes:
-    sink = _Sink()
-    with AvroOutputFile[Record](sink, schema, name, metadata=dict(about)) as file:
-        file.write_block(records)
-    return sink.data
-
-
-class _Sink(OutputFile):
-    """Bytes in memory."""
-
-    def __init__(self) -> None:
-        super().__init__("memory")
-        self.data = b""
-
-    def __len__(self) -> int:
-        return len(self.data)
-
-    def exists(self) -> bool:
-        return False
-
-    def to_input_file(self) -> Any:
-        return MemoryFile(self.location, self.data)
-
-    def create(self, overwrite: bool = False) -> OutputStream:
-        sink = self
-
-        class Buffer(io.BytesIO):
-            def close(self) -> None:
-                sink.data = self.getvalue()
-                super().close()
-
-        return Buffer()
+@lru_cache(_LAYOUTS)
+def _list_layout(version: int) -> avro.Layout:
+    return avro.Layout.of(MANIFEST_LIST_FILE_SCHEMAS[version], "manifest_file")
 
 
 def list_row(

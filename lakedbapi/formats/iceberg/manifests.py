@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import math
 import struct
 import threading
@@ -13,10 +12,9 @@ from functools import partial
 from typing import Any, Generic, TypeVar
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyiceberg.avro.file import AvroFile
-from pyiceberg.io import InputFile, InputStream
 from pyiceberg.schema import Schema
 from pyiceberg.typedef import Record
 from pyiceberg.types import (
@@ -32,7 +30,7 @@ from pyiceberg.types import (
 )
 
 from lakedbapi.errors import DataError, Error
-from lakedbapi.formats.iceberg.client_fixes import read_doubles
+from lakedbapi.formats.iceberg import avro
 
 T = TypeVar("T")
 
@@ -42,8 +40,6 @@ DATA_FILE, POSITION_DELETES, EQUALITY_DELETES = 0, 1, 2
 """The contents of a file."""
 EXISTING, ADDED, DELETED = 0, 1, 2
 """The status of an entry."""
-
-read_doubles()
 
 _CACHE_BYTES = 512 << 20
 _READ_TOGETHER = 64
@@ -138,6 +134,10 @@ def _and_nested(wanted: Sequence[NestedField], stored: Sequence[NestedField]) ->
     return [*wanted, *(f for f in stored if f.field_id not in known and not f.field_type.is_primitive)]
 
 
+def _list_schema(stored: Schema) -> Schema:
+    return Schema(*_and_nested(_LIST.fields, stored.fields))
+
+
 def _entry_schema(stored: Schema) -> Schema:
     """Everything is optional: what old versions lack has its default, and all of it is checked where it is used."""
     of_file = next((field.field_type for field in stored.fields if field.field_id == 2), None)
@@ -175,7 +175,7 @@ def _entry_schema(stored: Schema) -> Schema:
 
 def read_list(path: str, read: Callable[[], bytes]) -> tuple[ManifestFile, ...]:
     """The manifests of a snapshot. Versions before 2 have no contents and sequence numbers: data, and 0."""
-    return _lists.get(path, lambda: _decoded("manifest list", path, lambda: _list(read(), path)))
+    return _lists.get(path, lambda: _decoded("manifest list", path, lambda: _list(read())))
 
 
 def read_manifests(paths: Sequence[str], read_many: Callable[[Sequence[str]], Sequence[bytes]]) -> Iterator[Manifest]:
@@ -192,33 +192,28 @@ def _read_manifest(
     path: str, contents: Mapping[str, bytes], read_many: Callable[[Sequence[str]], Sequence[bytes]]
 ) -> Manifest:
     data = contents[path] if path in contents else read_many([path])[0]
-    return _decoded("manifest", path, lambda: _manifest(data, path))
+    return _decoded("manifest", path, lambda: _manifest(data))
 
 
-def _list(data: bytes, path: str) -> tuple[ManifestFile, ...]:
-    with AvroFile[Record](MemoryFile(path, data)) as file:
-        schema = Schema(*_and_nested(_LIST.fields, file.schema.fields))
-    with AvroFile[Record](MemoryFile(path, data), schema) as rows:
-        return tuple(
-            ManifestFile(
-                row[0],
-                row[1] or 0,
-                row[2] or 0,
-                row[3] or DATA,
-                row[4] or 0,
-                row[5],
-                (row[6], row[7], row[8]),
-                row[9],
-            )
-            for row in rows
+def _list(data: bytes) -> tuple[ManifestFile, ...]:
+    _, rows = avro.read(data, _list_schema)
+    return tuple(
+        ManifestFile(
+            row[0],
+            row[1] or 0,
+            row[2] or 0,
+            row[3] or DATA,
+            row[4] or 0,
+            row[5],
+            (row[6], row[7], row[8]),
+            row[9],
         )
+        for row in rows
+    )
 
 
-def _manifest(data: bytes, path: str) -> Manifest:
-    with AvroFile[Record](MemoryFile(path, data)) as file:
-        schema = _entry_schema(file.schema)
-    with AvroFile[Record](MemoryFile(path, data), schema) as rows:
-        entries = list(rows)
+def _manifest(data: bytes) -> Manifest:
+    _, entries = avro.read(data, _entry_schema)
     files = [entry[4] for entry in entries]
     numbers, partitions, keys = _numbered([file[3] for file in files])
     columns = [
@@ -280,23 +275,6 @@ def _decoded(kind: str, path: str, decode: Callable[[], T]) -> T:
         ) from error
 
 
-class MemoryFile(InputFile):
-    """A file that was read already."""
-
-    def __init__(self, location: str, data: bytes) -> None:
-        super().__init__(location)
-        self._data = data
-
-    def __len__(self) -> int:
-        return len(self._data)
-
-    def exists(self) -> bool:
-        return True
-
-    def open(self, seekable: bool = True) -> InputStream:
-        return io.BytesIO(self._data)
-
-
 class _Cache(Generic[T]):
     """Least recently used values by path, up to a total size."""
 
@@ -330,12 +308,18 @@ _lists: _Cache[tuple[ManifestFile, ...]] = _Cache(lambda manifests: 300 * len(ma
 _manifests: _Cache[Manifest] = _Cache(lambda manifest: int(manifest.entries.nbytes))
 
 
-def first_row_ids(entries: pa.Table, start: int | None) -> pa.Array:
-    """`first_row_id` of each entry, with those inherited from a manifest whose own is `start` (spec, Row Lineage)."""
-    given = entries.column("first_row_id").combine_chunks()
-    if start is None:
+def first_row_ids(
+    entries: pa.Table, starts: Sequence[int | None], manifest: npt.NDArray[np.int64]
+) -> pa.Array | pa.ChunkedArray:
+    """`first_row_id` of each entry, with those inherited from its manifest (spec, Row Lineage): `starts` are the
+    manifests' own, `manifest` the number of that of each entry, ascending."""
+    given = entries.column("first_row_id")
+    if all(start is None for start in starts):
         return given
-    inherits = given.is_null().to_numpy(zero_copy_only=False) & (entries.column("status").to_numpy() != DELETED)
+    knows = np.array([start is not None for start in starts])[manifest]
+    inherits = given.is_null().to_numpy() & (entries.column("status").to_numpy() != DELETED) & knows
     counts = np.where(inherits, entries.column("record_count").to_numpy(), 0)
-    inherited = start + np.cumsum(counts) - counts
+    before = np.cumsum(counts) - counts
+    first = np.searchsorted(manifest, manifest)
+    inherited = np.array([start or 0 for start in starts], np.int64)[manifest] + before - before[first]
     return pc.if_else(pa.array(inherits), pa.array(inherited, pa.int64()), given)

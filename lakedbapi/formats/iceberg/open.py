@@ -13,6 +13,7 @@ from lakedbapi.formats.base import Format
 from lakedbapi.formats.iceberg.catalog import IcebergCatalog
 from lakedbapi.formats.iceberg.failures import reported
 from lakedbapi.formats.iceberg.sources import CatalogSource, DirectorySource, FileSource, Source
+from lakedbapi.formats.iceberg.sql_catalog import SqlCatalog
 from lakedbapi.storage.filesystem import Storage
 
 _STORAGE = "storage_options."
@@ -49,7 +50,8 @@ def _source(location: str, options: Mapping[str, str]) -> Source:
         properties["warehouse"] = _warehouse(options["warehouse"], properties["type"])
     name = options.get("catalog", "default")
     with reported(f"opening the Iceberg catalog {kind}"):
-        return CatalogSource(_shown(location), load_catalog(name, **properties))
+        client = SqlCatalog(name, **properties) if properties["type"] == "sql" else load_catalog(name, **properties)
+        return CatalogSource(_shown(location), client)
 
 
 def _files(location: str, storage_options: Mapping[str, str]) -> Source:

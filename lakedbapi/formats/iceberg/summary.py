@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
@@ -79,6 +80,7 @@ _TOTALS: Sequence[tuple[str, str, str]] = (
 )
 
 
+@cache
 def _version() -> str:
     try:
         return version("lakedbapi")

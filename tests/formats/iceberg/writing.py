@@ -10,13 +10,13 @@ from typing import Any
 import pyarrow.parquet as pq
 from pyiceberg.avro.file import AvroFile
 from pyiceberg.catalog import Catalog, load_catalog
+from pyiceberg.io.pyarrow import PyArrowFileIO
 from pyiceberg.table import Table
 from pyiceberg.table.snapshots import Snapshot
 from pyiceberg.typedef import Record
 
 import lakedbapi
 from lakedbapi.formats.iceberg.manifest_files import Row, read_list, read_manifest
-from lakedbapi.formats.iceberg.manifests import MemoryFile
 
 
 @dataclass
@@ -62,13 +62,13 @@ class Lake:
         return {"operation": snapshot.summary.operation.value, **snapshot.summary.additional_properties}
 
     def manifests(self, name: str = "t") -> list[Row]:
-        return read_list(*_read(self.snapshots(name)[-1].manifest_list))
+        return read_list(_read(self.snapshots(name)[-1].manifest_list))
 
     def entries(self, name: str = "t", *, deleted: bool = False) -> list[Row]:
         """Entries of the newest snapshot, each with the row of its manifest."""
         found = []
         for row in self.manifests(name):
-            for entry in read_manifest(*_read(row["manifest_path"])).entries:
+            for entry in read_manifest(_read(row["manifest_path"])).entries:
                 if deleted or entry["status"] != 2:
                     found.append({**entry, "manifest": row})
         return found
@@ -82,18 +82,16 @@ class Lake:
             connection.close()
 
 
-def _read(name: str) -> tuple[bytes, str]:
-    path = name.removeprefix("file://")
-    return Path(path).read_bytes(), path
+def _read(name: str) -> bytes:
+    return Path(name.removeprefix("file://")).read_bytes()
 
 
 def read_parquet(name: str) -> Any:
-    return pq.read_table(io.BytesIO(_read(name)[0]))
+    return pq.read_table(io.BytesIO(_read(name)))
 
 
 def avro_metadata(name: str) -> dict[str, str]:
-    data, path = _read(name)
-    with AvroFile[Record](MemoryFile(path, data)) as file:
+    with AvroFile[Record](PyArrowFileIO().new_input(name)) as file:
         return dict(file.header.meta)
 
 

@@ -1,0 +1,112 @@
+"""What a statement reads and writes again: nothing that it knows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from pyiceberg.table.metadata import TableMetadata, TableMetadataUtil
+
+import lakedbapi
+from lakedbapi.formats.iceberg import attempt, sql_catalog
+from lakedbapi.formats.iceberg.sources import CatalogSource
+from tests.formats.iceberg.writing import Lake, values
+
+
+@pytest.fixture(params=[2, 3])
+def place(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Lake]:
+    place = Lake(tmp_path, request.param)
+    yield place
+    place.close()
+
+
+def filled(place: Lake) -> lakedbapi.Connection:
+    """Three files in three manifests."""
+    lake = place.connect()
+    place.create(lake)
+    for first in (0, 10, 20):
+        lake.execute(f"INSERT INTO t SELECT i, 's' || i FROM range({first}, {first + 10}) r(i)")
+    return lake
+
+
+def counted(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Texts of metadata that are parsed from now on."""
+    parsed: list[str] = []
+    parse = TableMetadataUtil.parse_raw
+
+    def counting(data: str) -> TableMetadata:
+        parsed.append(data)
+        return parse(data)
+
+    monkeypatch.setattr(TableMetadataUtil, "parse_raw", staticmethod(counting))
+    return parsed
+
+
+def test_metadata_that_the_connection_wrote_is_not_parsed(place: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+    lake = filled(place)
+    lake.execute("DELETE FROM t WHERE a = 1")
+    parsed = counted(monkeypatch)
+    lake.execute("DELETE FROM t WHERE a = 2")
+    lake.execute("UPDATE t SET s = 'x' WHERE a = 3")
+    assert values(lake, "SELECT count(*) FROM t") == [28]
+    assert parsed == []
+
+
+def test_metadata_of_others_is_parsed_once(place: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+    lake = filled(place)
+    other = place.connect()
+    other.execute("DELETE FROM t WHERE a = 1")
+    parsed = counted(monkeypatch)
+    lake.execute("DELETE FROM t WHERE a = 2")
+    assert values(lake, "SELECT count(*) FROM t") == [28]
+    assert len(parsed) == 1
+
+
+def test_kept_metadata_is_what_the_file_says(place: Lake) -> None:
+    lake = filled(place)
+    lake.execute("DELETE FROM t WHERE a = 1")
+    lake.execute("ALTER TABLE t ADD COLUMN n INTEGER")
+    lake.execute("UPDATE t SET s = 'x' WHERE a = 3")
+    (catalog,) = lake._session._catalogs.values()  # type: ignore[attr-defined]
+    assert isinstance(catalog.source, CatalogSource)
+    kept = catalog.source.client.load_table(("main", "t"))
+    assert kept.metadata == TableMetadataUtil.parse_raw(Path(kept.metadata_location[len("file://") :]).read_text())
+    assert kept.metadata == place.table().metadata
+
+
+def test_an_upgraded_table_has_the_row_ids_of_its_file(tmp_path: Path) -> None:
+    place = Lake(tmp_path, 2)
+    lake = filled(place)
+    lake.execute("ALTER TABLE t SET ('format-version' = '3')")
+    for a in (1, 2):
+        lake.execute(f"DELETE FROM t WHERE a = {a}")
+        lake.execute(f"INSERT INTO t VALUES ({100 + a}, 'new')")
+    assert place.table().metadata.next_row_id == 32
+    assert values(place.connect(), "SELECT rowid FROM t WHERE a > 100") == [30, 31]
+    place.close()
+
+
+def test_metadata_is_on_disk_before_the_catalog_points_to_it(place: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+    lake = filled(place)
+    before = place.table().metadata_location
+    synced: list[tuple[str, str]] = []
+    monkeypatch.setattr(sql_catalog, "sync", lambda path: synced.append((path, place.table().metadata_location)))
+    lake.execute("DELETE FROM t WHERE a = 1")
+    assert [(f"file://{path}", then) for path, then in synced] == [(place.table().metadata_location, before)]
+
+
+def test_manifests_of_other_files_are_not_read(place: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+    lake = filled(place)
+    lake.execute("DELETE FROM t WHERE a = 1")
+    read: list[str] = []
+    monkeypatch.setattr(
+        attempt.Attempt,
+        "_without_gone",
+        lambda self, row, file, real=attempt.Attempt._without_gone: (read.append(file.path), real(self, row, file))[1],
+    )
+    lake.execute("DELETE FROM t WHERE a = 11")
+    assert read == []
+    lake.execute("DELETE FROM t WHERE a = 2")
+    assert len(read) == 1
+    assert values(lake, "SELECT a FROM t WHERE a < 12") == [0, 3, 4, 5, 6, 7, 8, 9, 10]
