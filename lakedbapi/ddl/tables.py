@@ -96,6 +96,7 @@ def define(context: Context, place: NewName, statement: CreateTable) -> TableInf
         Schema(fields),
         sorting=sort_fields(statement.sorting),
         properties=dict(statement.properties),
+        comment=statement.comment,
     )
     for constraint in statement.constraints:
         table = with_constraint(context, place.view, place.schema.name, table, constraint)

@@ -231,6 +231,10 @@ class Catalog(ABC):
         self, name: str, value: str | None, schema: SchemaInfo | None = None, table: TableInfo | None = None
     ) -> None: ...
 
+    def settable_properties(self, table: TableInfo) -> Mapping[str, str]:
+        """The properties of a table that CREATE TABLE would take."""
+        return table.properties
+
     @abstractmethod
     def number_fields(self, snapshot: Snapshot, table: TableInfo) -> TableInfo:
         """`table`, new or altered in a transaction on `snapshot`, with field ids for the fields that have none (id

@@ -176,7 +176,7 @@ def vacuum(context: Context, statement: Vacuum) -> Result:
         alias, _, _, table = resolve_table(context, statement.name)
     maintenance = maintenance_of(context, alias, "VACUUM")
     cutoff = _cutoff(context, statement, maintenance.retention(table))
-    if statement.hours is not None:
+    if statement.age is not None:
         maintenance.check_cutoff(table, cutoff)
     # A short retention is about versions; writers at work need their time all the same.
     grace = retention.option_cutoff(context, context.transaction.catalogs[alias], retention.DELETE_OPTION)
@@ -184,13 +184,14 @@ def vacuum(context: Context, statement: Vacuum) -> Result:
 
 
 def _cutoff(context: Context, statement: Vacuum, usual: str) -> datetime:
-    if statement.hours is None:
+    if statement.age is None:
         return retention.ago(context, usual, "the retention of VACUUM")
-    hours: Any = constant(context, statement.hours)
+    given: Any = constant(context, statement.age)
     try:
-        age = float(hours) * 3_600_000
+        age = float(given) * (3_600_000 if statement.unit == "hours" else 86_400_000)
     except (TypeError, ValueError, OverflowError):
         age = -1
     if not age >= 0:
-        raise ProgrammingError(f"VACUUM RETAIN {hours} HOURS: give a number of hours, 0 or more")
+        unit = statement.unit
+        raise ProgrammingError(f"VACUUM RETAIN {given} {unit.upper()}: give a number of {unit}, 0 or more")
     return ago(age)

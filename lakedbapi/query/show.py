@@ -11,7 +11,7 @@ from lakedbapi.context import Context
 from lakedbapi.engine.base import Result, TableResult
 from lakedbapi.model.catalog import SchemaInfo, TableInfo
 from lakedbapi.model.sql_types import sql_type
-from lakedbapi.model.types import Field, Identity
+from lakedbapi.query.definition import definition, generation
 from lakedbapi.query.names import (
     ResolvedSchema,
     ResolvedTable,
@@ -30,7 +30,10 @@ _TEXT = pa.string()
 
 
 def show(context: Context, statement: Show) -> Result:
-    """SHOW TABLES, ALL TABLES, VIEWS, SCHEMAS, DATABASES, with DuckDB's columns."""
+    """SHOW TABLES, ALL TABLES, VIEWS, SCHEMAS, DATABASES, with DuckDB's columns; SHOW CREATE TABLE."""
+    if statement.what == "create":
+        assert statement.of is not None
+        return _texts("sql", [definition(resolve_relation(context, statement.of))])
     if statement.what == "databases":
         return _texts("database_name", context.transaction.catalogs)
     if statement.what == "schemas":
@@ -74,19 +77,9 @@ def _describe_table(table: TableInfo) -> Result:
         "null": ["YES" if field.nullable else "NO" for field in fields],
         "key": [_key(table, field.name) for field in fields],
         "default": [field.default for field in fields],
-        "extra": [_extra(field) for field in fields],
+        "extra": [generation(field) for field in fields],
     }
     return TableResult(pa.table(columns, pa.schema([(name, _TEXT) for name in columns])), ["VARCHAR"] * len(columns))
-
-
-def _extra(field: Field) -> str | None:
-    identity = field.identity
-    if field.generated is not None:
-        return f"GENERATED ALWAYS AS ({field.generated})"
-    if identity is None:
-        return None
-    counting = "" if identity == Identity(always=identity.always) else f" ({identity.options})"
-    return f"GENERATED {identity.generation} AS IDENTITY{counting}"
 
 
 def _key(table: TableInfo, column: str) -> str | None:

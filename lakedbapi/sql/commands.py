@@ -123,6 +123,8 @@ def _show(reader: Reader, verb: str) -> Show | None:
         return Show("tables" if verb == "show" else "all tables")
     if verb != "show":
         return None
+    if reader.accept("create", "table") or reader.accept("create", "view"):
+        return Show("create", reader.name("the name of a table"))
     if reader.accept("all", "tables"):
         return Show("all tables")
     what = reader.peek().key

@@ -138,7 +138,7 @@ def _table_elements(content: Reader, table: CreateTable) -> CreateTable:
 
 
 def _table_options(reader: Reader, table: CreateTable) -> CreateTable:
-    """PARTITIONED BY, SORTED BY or CLUSTER BY, WITH (…), TBLPROPERTIES (…), in any order."""
+    """PARTITIONED BY, SORTED BY or CLUSTER BY, WITH (…), TBLPROPERTIES (…), COMMENT '…', in any order."""
     while True:
         if reader.accept("partitioned", "by") or reader.accept("partition", "by"):
             table = replace(table, partitioning=read_partition_keys(reader))
@@ -147,6 +147,8 @@ def _table_options(reader: Reader, table: CreateTable) -> CreateTable:
         elif reader.accept("with") or reader.accept("tblproperties"):
             properties = read_properties(reader)
             table = replace(table, properties=table.properties + properties)
+        elif reader.accept("comment"):
+            table = replace(table, comment=reader.string())
         else:
             return table
 

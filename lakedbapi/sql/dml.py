@@ -28,11 +28,14 @@ from lakedbapi.sql.statements import (
 from lakedbapi.sql.tokens import Canonical, Splice, Token
 from lakedbapi.sql.values import read_plain_values
 
-DML_VERBS = frozenset(("insert", "update", "delete", "merge"))
+DML_VERBS = frozenset(("insert", "replace", "update", "delete", "merge"))
 _CONFLICTS = (("on", "conflict", "("), ("on", "conflict", "do"), ("on", "conflict", "on"), ("on", "conflict", "where"))
 _RETURNING = ("returning",)
 _WHERE = ("where",)
 _WHENS = (("when", "matched"), ("when", "not", "matched"))
+
+
+_REPLACE = OnConflict((), (), replace=True)
 
 
 def read_dml(reader: Reader, specials: tuple[Special, ...]) -> Insert | Update | Delete | Merge:
@@ -40,7 +43,9 @@ def read_dml(reader: Reader, specials: tuple[Special, ...]) -> Insert | Update |
     ctes = read_common_tables(reader)
     verb = reader.next().key
     if verb == "insert":
-        return _insert(reader, specials, ctes)
+        return _insert(reader, specials, ctes, _insert_mode(reader))
+    if verb == "replace":
+        return _insert(reader, specials, ctes, _REPLACE)
     names = identifiers(reader.tokens)
     if verb == "update":
         return replace(_update(reader, specials), ctes=ctes, identifiers=names, specials=specials)
@@ -105,10 +110,12 @@ def read_purge(reader: Reader, specials: tuple[Special, ...]) -> Purge:
 # INSERT
 
 
-def _insert(reader: Reader, specials: tuple[Special, ...], ctes: exp.With | None) -> Insert:
+def _insert(reader: Reader, specials: tuple[Special, ...], ctes: exp.With | None, mode: OnConflict | None) -> Insert:
     names = identifiers(reader.tokens)
-    mode = _insert_mode(reader)
+    if reader.at("overwrite"):
+        raise reader.error("INSERT OVERWRITE is not supported: BEGIN, DELETE FROM or TRUNCATE, INSERT INTO, COMMIT")
     reader.expect("into")
+    reader.accept("table")
     target = read_target(reader, specials)
     alias = reader.identifier("an alias") if reader.accept("as") else None
     columns = () if _opens_query(reader) or not reader.at("(") else reader.column_list()
@@ -129,7 +136,7 @@ def _insert(reader: Reader, specials: tuple[Special, ...], ctes: exp.With | None
 
 def _insert_mode(reader: Reader) -> OnConflict | None:
     if reader.accept("or", "replace"):
-        return OnConflict((), (), replace=True)
+        return _REPLACE
     if reader.accept("or", "ignore"):
         return OnConflict((), ())
     return None

@@ -30,6 +30,11 @@ REFUSED_STATEMENTS = {
     "deallocate": "use parameters with execute() and executemany()",
     "analyze": "statistics are kept with every file that is written",
     "update_extensions": "extensions are the program's business, not a statement's",
+    "lock": "each transaction reads one snapshot, and conflicts are found when it commits",
+    "upsert": "use INSERT … ON CONFLICT DO UPDATE, INSERT OR REPLACE or MERGE",
+    "refresh": "each transaction reads the newest snapshot",
+    "msck": "each transaction reads the newest snapshot",
+    "cache": "each transaction reads the newest snapshot",
     "grant": "access is the storage's and the catalog's business",
     "revoke": "access is the storage's and the catalog's business",
 }

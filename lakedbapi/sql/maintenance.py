@@ -10,6 +10,8 @@ from lakedbapi.sql.references import travel_point
 from lakedbapi.sql.statements import Checkpoint, DescribeHistory, Name, Optimize, Reorg, Restore, Travel, Vacuum
 from lakedbapi.sql.tokens import NUMBER, PARAMETER
 
+_UNITS = {"hours": "hours", "hour": "hours", "days": "days", "day": "days"}
+
 
 def read_checkpoint(reader: Reader) -> Checkpoint:
     """`CHECKPOINT [catalog | [TABLE] t]`."""
@@ -63,18 +65,19 @@ def _names(reader: Reader) -> tuple[str, ...]:
 
 
 def read_vacuum(reader: Reader) -> Vacuum:
-    """`VACUUM [[TABLE] t] [RETAIN n HOURS] [DRY RUN]`."""
+    """`VACUUM [[TABLE] t] [RETAIN n HOURS | DAYS] [DRY RUN]`."""
     reader.expect("vacuum")
     name = None if reader.done or _at_retain(reader) or reader.at("dry", "run") else _table(reader)
-    hours = None
+    age, unit = None, "hours"
     if _at_retain(reader):
         reader.next()
-        hours = _constant(reader, reader.until(("hours",), ("hour",)), "a number of hours")
-        if not (reader.accept("hours") or reader.accept("hour")):
-            raise reader.error("expected HOURS")
+        age = _constant(reader, reader.until(*((word,) for word in _UNITS)), "a number of hours or days")
+        if reader.peek().key not in _UNITS:
+            raise reader.error("expected HOURS or DAYS")
+        unit = _UNITS[reader.next().key]
     dry_run = reader.accept("dry", "run")
     reader.expect_end()
-    return Vacuum(name, hours, dry_run)
+    return Vacuum(name, age, dry_run, unit)
 
 
 def read_restore(reader: Reader) -> Restore:

@@ -8,6 +8,8 @@ from lakedbapi.sql.keywords import BEFORE_OPERAND, OPERATOR_OR_NAME
 from lakedbapi.sql.statements import Parameters
 from lakedbapi.sql.tokens import NUMBER, PARAMETER, QUOTED, STRING, WORD, Splice, Token, error_at
 
+PLACEHOLDERS = "write ? for each value of a sequence, :name for those of a mapping"
+
 
 def find_parameters(text: str, tokens: Sequence[Token]) -> tuple[Parameters, list[Splice]]:
     """The parameters of `text`, and the splices that give them DuckDB's spelling."""
@@ -26,6 +28,8 @@ def find_parameters(text: str, tokens: Sequence[Token]) -> tuple[Parameters, lis
             numbers.add(int(token.value[1:]))
         elif token.kind == PARAMETER:
             names[token.value[1:]] = None
+        elif token.key == "%" and _is_percent_placeholder(tokens, index):
+            raise error_at(text, token.start, f"%s and %(name)s are no parameters here: {PLACEHOLDERS}")
         elif token.key == ":" and _is_colon_parameter(tokens, index):
             names[tokens[index + 1].value] = None
             splices.append(Splice(token.start, token.end, "$"))
@@ -55,6 +59,13 @@ def _is_colon_parameter(tokens: Sequence[Token], index: int) -> bool:
     if before.key in OPERATOR_OR_NAME and before.end == colon.start:
         return False
     return not ends_operand(before)
+
+
+def _is_percent_placeholder(tokens: Sequence[Token], index: int) -> bool:
+    """Whether `%` stands where an operand has to, as in `= %s` and `(%(name)s, …`, and so divides nothing."""
+    after = [token.key for token in tokens[index + 1 : index + 5]]
+    is_placeholder = after[:1] == ["s"] or (after[:1] == ["("] and after[2:4] == [")", "s"])
+    return is_placeholder and (index == 0 or not ends_operand(tokens[index - 1]))
 
 
 def ends_operand(token: Token) -> bool:

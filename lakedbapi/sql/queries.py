@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from itertools import pairwise
 
 from sqlglot import exp
 
@@ -26,12 +27,22 @@ def read_query(reader: Reader, specials: tuple[Special, ...]) -> Select:
     if start.key not in QUERY_STARTS and start.key != "(":
         raise reader.error("expected a query")
     tokens = reader.tokens[reader.position :]
+    names = identifiers(tokens)
+    if "for" in names:
+        _refuse_locks(reader, tokens)
     text = reader.remaining_text()
     tree = parse_query(text)
     changed = None if tree is None else without_null_in_lists(tree)
     if changed is not None and changed is not tree:
         text, tree = render(changed), changed
-    return Select(text, identifiers(tokens), specials, tree)
+    return Select(text, names, specials, tree)
+
+
+def _refuse_locks(reader: Reader, tokens: Sequence[Token]) -> None:
+    """ProgrammingError for `FOR UPDATE` and its like."""
+    for word, after in pairwise(tokens):
+        if word.key == "for" and after.key in ("update", "share"):
+            raise reader.error("rows cannot be locked: leave this out, since COMMIT finds conflicts", word)
 
 
 def table_query(name_text: str, tokens: Iterable[Token], specials: tuple[Special, ...]) -> Select:

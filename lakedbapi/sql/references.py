@@ -39,6 +39,7 @@ _PREFIX = "ducklake_"
 _NEEDS_QUALIFIER = PROCEDURES | words("list_files table_info options settings current_snapshot last_committed_snapshot")
 """Functions that need a catalog before them, or the prefix, because the bare names are too common."""
 
+_VALUES = (NUMBER, STRING, PARAMETER)
 _KINDS = {"version": "version", "system_version": "version", "timestamp": "timestamp", "system_time": "timestamp"}
 
 
@@ -160,6 +161,9 @@ def _travel(reader: Reader, start: int, end: int, of: Name) -> Found | None:
         clause_start = reader.position
         kind = _travel_kind(reader)
     if kind is None:
+        for position in (end, clause_start):
+            reader.position = position
+            _refuse_other_travel(reader, of)
         return None
     value = _travel_value(reader, kind)
     clause_end = reader.position
@@ -189,7 +193,7 @@ def _travel_kind(reader: Reader) -> tuple[str, bool] | None:
 def _starts_value(token: Token) -> bool:
     if token.kind == WORD:
         return token.key == "cast" or token.key not in NOT_AN_ALIAS
-    return token.kind in (STRING, NUMBER, PARAMETER) or token.key in ("(", "-")
+    return token.kind in _VALUES or token.key in ("(", "-")
 
 
 def _travel_value(reader: Reader, kind: tuple[str, bool]) -> exp.Expression:
@@ -245,7 +249,7 @@ def _skip_operand(reader: Reader) -> None:
             reader.position += 1
         elif reader.at("with", "time", "zone") and reader.peek(3).kind == STRING:
             reader.position += 4
-    elif token.kind not in (STRING, NUMBER, PARAMETER):
+    elif token.kind not in _VALUES:
         reader.position -= 1
         raise reader.error("expected the version or timestamp to read at")
     while True:
@@ -274,6 +278,18 @@ def _alias(reader: Reader) -> str | None:
     if not token.is_identifier or token.key in NOT_AN_ALIAS or token.key == "at":
         return None
     return reader.alias()
+
+
+def _refuse_other_travel(reader: Reader, of: Name) -> None:
+    """ProgrammingError for what can only be meant as time travel: `AT (VERSION 3)`, `AS OF 3`, `VERSION 3`."""
+    ahead = 1 if reader.at("for") else 0
+    is_kind = reader.peek(ahead).key in _KINDS
+    value = reader.peek(ahead + 1)
+    as_of = reader.at("as", "of") and (reader.peek(2).kind in _VALUES or reader.peek(2).key in ("system", *_KINDS))
+    if reader.at("at", "(") or as_of or (is_kind and (ahead or value.kind in _VALUES)):
+        raise reader.error(
+            f"time travel is written {of} FOR VERSION AS OF n, {of} FOR TIMESTAMP AS OF '…' or {of} AT (VERSION => n)"
+        )
 
 
 def _refuse_at_version(reader: Reader, name: str) -> None:

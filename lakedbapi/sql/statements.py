@@ -225,6 +225,7 @@ class CreateTable:
     partitioning: tuple[PartitionKey, ...] = ()
     sorting: tuple[SortKey, ...] = ()
     properties: tuple[tuple[str, str], ...] = ()
+    comment: str | None = None
     like: Name | None = None
 
 
@@ -392,7 +393,8 @@ class Use:
 
 @dataclass(frozen=True)
 class Show:
-    """`what`: tables, all tables, schemas, databases, views; `of` limits it (SHOW TABLES FROM s)."""
+    """`what`: tables, all tables, schemas, databases, views; `of` limits it (SHOW TABLES FROM s). Or create: the
+    statement that makes `of`."""
 
     what: str
     of: Name | None = None
@@ -460,11 +462,12 @@ class Reorg:
 
 @dataclass(frozen=True)
 class Vacuum:
-    """Of one table, or of the current catalog. `hours` None: what the catalog or table says."""
+    """Of one table, or of the current catalog. `age`, in hours or days, None: what the catalog or table says."""
 
     name: Name | None = None
-    hours: exp.Expression | None = None
+    age: exp.Expression | None = None
     dry_run: bool = False
+    unit: str = "hours"
 
 
 @dataclass(frozen=True)

@@ -740,3 +740,47 @@ def test_errors_have_the_same_class(people: Lake) -> None:
         assert type(raised.value) is error, raised.value
         assert raised.value.statement == statement
     assert people.rows() == before
+
+
+def test_show_create_table_gives_a_statement_that_makes_the_same(lake: Lake) -> None:
+    bucket = ", bucket(4, k)" if "bucket" in capabilities(lake.connection).partition_transforms else ""
+    default = " DEFAULT 3" if lake.kind.defaults else ""
+    check = ", CHECK (n > 0)" if lake.kind.checks else ""
+    lake.create(
+        f"CREATE TABLE t (id BIGINT NOT NULL, n DECIMAL(9,2){default} COMMENT 'it''s', \"K y\" VARCHAR, k VARCHAR, "
+        f"s STRUCT(a INTEGER, b VARCHAR[]), m MAP(VARCHAR, INTEGER), PRIMARY KEY (id){check}) "
+        f"PARTITIONED BY (\"K y\"{bucket}) COMMENT 'all of it'"
+    )
+    ((text,),) = lake("SHOW CREATE TABLE t")
+    assert all(part in text for part in ("COMMENT 'it''s'", "COMMENT 'all of it'", "PRIMARY KEY", bucket[:8], default))
+    lake("DROP TABLE t")
+    lake.commit()
+    lake(text)
+    lake.commit()
+    assert lake("SHOW CREATE TABLE t") == [(text,)]
+
+
+def test_a_list_for_one_value_tells_how_lists_are_compared(lake: Lake) -> None:
+    lake.create("CREATE TABLE t (id INTEGER, name VARCHAR)")
+    lake("INSERT INTO t VALUES (1, 'a'), (2, 'b')")
+    for statement in ("SELECT * FROM t", "DELETE FROM t", "UPDATE t SET id = 3"):
+        for condition, values in (("id IN (?)", [1, 2]), ("name IN (?)", ["a"]), ("id = ?", [2]), ("id = ?", [])):
+            with pytest.raises(lakedbapi.DataError, match=r"write x IN \? without parentheses, or x = ANY\(\?\)"):
+                lake(f"{statement} WHERE {condition}", values)
+    assert lake("SELECT id FROM t WHERE name IN ?", ["a", "c"]) == [(1,)]
+    assert lake("DELETE FROM t WHERE id = ANY(?)", [2, 7]) == 1
+    assert lake.rows() == [(1, "a")]
+
+
+def test_a_mapping_for_a_statement_without_parameters_is_an_error(lake: Lake) -> None:
+    lake.create("CREATE TABLE t (id INTEGER)")
+    lake("INSERT INTO t VALUES (1), (2)")
+    with pytest.raises(lakedbapi.ProgrammingError, match=r"0 parameters, 1 values were given; .* @name are none"):
+        lake.cursor.execute("DELETE FROM t WHERE id = @id", {"id": 1})
+    assert lake.rows() == [(1,), (2,)]
+
+
+def test_locks_are_refused(lake: Lake) -> None:
+    lake.create("CREATE TABLE t (id INTEGER)")
+    with pytest.raises(lakedbapi.ProgrammingError, match="rows cannot be locked: leave this out"):
+        lake("SELECT * FROM t WHERE id = 1 FOR UPDATE")

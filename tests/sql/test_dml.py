@@ -135,6 +135,21 @@ def test_insert_on_conflict_update() -> None:
     )
 
 
+def test_replace_into_is_insert_or_replace() -> None:
+    short, long = insert("REPLACE INTO t (a) VALUES (1)"), insert("INSERT OR REPLACE INTO t (a) VALUES (1)")
+    assert short.on_conflict == long.on_conflict == OnConflict((), (), replace=True)
+    assert (short.target, short.columns) == (long.target, long.columns)
+
+
+def test_insert_into_table_is_insert_into() -> None:
+    assert insert("INSERT INTO TABLE t VALUES (1)").target == Name(("t",))
+
+
+def test_insert_overwrite_is_refused_with_the_way_out() -> None:
+    with pytest.raises(ProgrammingError, match="INSERT OVERWRITE is not supported: BEGIN, DELETE"):
+        parse("INSERT OVERWRITE t SELECT 1")
+
+
 def test_insert_or_replace_and_or_ignore() -> None:
     assert insert("INSERT OR REPLACE INTO t VALUES (1)").on_conflict == OnConflict((), (), replace=True)
     assert insert("INSERT OR IGNORE INTO t VALUES (1)").on_conflict == OnConflict((), ())

@@ -89,6 +89,26 @@ def test_stored_definitions_refuse_parameters(text: str) -> None:
         parse(text)
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "select * from t where a = %s and b = ?",
+        "select * from t where a in (%(a)s, %(b)s)",
+        "select %s",
+        "delete from t where a like %(a)s",
+        "insert into t values (%s, %s)",
+    ],
+)
+def test_placeholders_of_other_drivers_are_refused_with_the_way_out(text: str) -> None:
+    with pytest.raises(ProgrammingError, match=r"%s and %\(name\)s are no parameters here: write \? .* :name"):
+        parse(text)
+
+
+@pytest.mark.parametrize("text", ["select a %s", "select a % s", "select a %(b)s", "select (a)%(b) s"])
+def test_a_remainder_is_no_placeholder(text: str) -> None:
+    assert text_of(text) == text
+
+
 @pytest.mark.parametrize("text", ["select %s", "select :1"])
 def test_other_placeholders_are_told_from_ours(text: str) -> None:
     with pytest.raises(ProgrammingError, match=r"write \? for each value"):

@@ -116,6 +116,8 @@ def test_use() -> None:
     [
         ("SHOW TABLES", Show("tables")),
         ("SHOW", Show("tables")),
+        ("SHOW CREATE TABLE s.t", Show("create", Name(("s", "t")))),
+        ("SHOW CREATE VIEW v", Show("create", Name(("v",)))),
         ("SHOW TABLES FROM lake.s", Show("tables", Name(("lake", "s")))),
         ("SHOW ALL TABLES", Show("all tables")),
         ("SHOW SCHEMAS", Show("schemas")),
@@ -184,6 +186,12 @@ def test_maintenance_statements() -> None:
     assert parse("VACUUM").statement == st.Vacuum()
     assert parse("VACUUM dry").statement == st.Vacuum(Name(("dry",)))
     assert parse("VACUUM t DRY RUN").statement == st.Vacuum(Name(("t",)), dry_run=True)
+    for unit in ("HOURS", "DAYS", "day"):
+        vacuum = parse(f"VACUUM t RETAIN 3 {unit}").statement
+        assert isinstance(vacuum, st.Vacuum)
+        assert (str(vacuum.age), vacuum.unit) == ("3", "hours" if unit == "HOURS" else "days")
+    with pytest.raises(ProgrammingError, match="expected HOURS or DAYS"):
+        parse("VACUUM t RETAIN 3 WEEKS")
     assert parse("VACUUM retain").statement == st.Vacuum(Name(("retain",)))
     assert parse("DESC HISTORY s.t").statement == st.DescribeHistory(Name(("s", "t")))
     vacuum = parse("VACUUM RETAIN ? HOURS DRY RUN")
@@ -211,7 +219,7 @@ def test_maintenance_statements() -> None:
         "OPTIMIZE t WHERE",
         "OPTIMIZE t WHERE k IN (SELECT 1)",
         "VACUUM t RETAIN 5",
-        "VACUUM t RETAIN 5 DAYS",
+        "VACUUM t RETAIN 5 WEEKS",
         "VACUUM t DRY",
         "VACUUM t RETAIN (a) HOURS",
         "RESTORE TABLE t",

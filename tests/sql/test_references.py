@@ -127,6 +127,32 @@ def test_time_travel_needs_a_constant(clause: str) -> None:
         parse(f"SELECT * FROM t {clause}")
 
 
+@pytest.mark.parametrize(
+    "clause",
+    [
+        "AT (VERSION 3)",
+        "AT (VERSION = 3)",
+        "AS OF 3",
+        "AS OF ?",
+        "AS OF SYSTEM TIME '2026-01-01'",
+        "AS OF TIMESTAMP '2026-01-01'",
+        "VERSION 3",
+        "TIMESTAMP '2026-01-01'",
+        "FOR VERSION 3",
+        "FOR SYSTEM_TIME BETWEEN '2026-01-01' AND '2026-01-02'",
+    ],
+)
+@pytest.mark.parametrize("alias", ["", " x", " AS x"])
+def test_other_spellings_of_time_travel_are_refused_with_the_way_out(clause: str, alias: str) -> None:
+    with pytest.raises(ProgrammingError, match=r"time travel is written s\.t FOR VERSION AS OF n, "):
+        parse(f"SELECT * FROM s.t{alias} {clause}")
+
+
+@pytest.mark.parametrize("text", ["FROM t AS of", "FROM t version", "FROM t AS timestamp WHERE timestamp.id = 1"])
+def test_words_of_time_travel_can_be_aliases(text: str) -> None:
+    assert select(text).specials == ()
+
+
 def test_at_sign_is_refused_with_the_way_out() -> None:
     with pytest.raises(ProgrammingError, match=r"write s\.t FOR VERSION AS OF 3 \(line 1, column 18\)"):
         parse("SELECT * FROM s.t@v3")

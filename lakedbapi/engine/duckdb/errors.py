@@ -67,6 +67,8 @@ _TRACEBACK = re.compile(r"Traceback \(most recent call last\):\n(?:  .*\n)+(\S.*
 # What the views of this engine are made of; a reader did not write it and cannot use it.
 _INTERNAL_LINE = re.compile(r"\n+LINE \d+:.*", re.DOTALL)
 _STACK_TRACE = re.compile(r"\s*Stack Trace:.*", re.DOTALL)
+# `x IN (?)`, or `x = ?`, with a list for the parameter.
+_LIST = re.compile(r"cast \(.*[^\]] -> .*\[\]\)|Type (\S+) with value .* can't be cast to the destination type \1\[\]")
 _INTERNAL_TEXT = re.compile(r"_lake_|read_parquet\(")
 
 
@@ -157,6 +159,8 @@ def _shaped(kind: type[errors.DatabaseError], message: str, *, file: bool = Fals
         return corrupt(found.group(1), message)
     if kind is errors.InternalError:
         message = _STACK_TRACE.sub("", message) + " (a fault of DuckDB: write the statement in another way)"
+    if _LIST.search(message):
+        message += "\nTo compare with the elements of a list, write x IN ? without parentheses, or x = ANY(?)."
     if "Out of Memory" in message:
         message += " Give the process more memory, or select fewer rows or columns."
     return kind(message)

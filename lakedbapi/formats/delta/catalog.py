@@ -25,6 +25,7 @@ from lakedbapi.formats.delta.definition import (
     check_directory,
     check_new,
     codec,
+    given_properties,
     is_set,
     mapping_mode,
     numbered,
@@ -172,6 +173,9 @@ class DeltaCatalog(Catalog):
         self, name: str, value: str | None, schema: SchemaInfo | None = None, table: TableInfo | None = None
     ) -> None:
         raise NotSupportedError("options of Delta tables are properties: use ALTER TABLE … SET ('name' = 'value')")
+
+    def settable_properties(self, table: TableInfo) -> Mapping[str, str]:
+        return given_properties(table.properties)
 
     def number_fields(self, snapshot: Snapshot, table: TableInfo) -> TableInfo:
         highest = 0 if table.id < 0 else whole_number(table.properties, MAX_ID, 0)

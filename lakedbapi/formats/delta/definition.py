@@ -19,6 +19,7 @@ from lakedbapi.formats.delta.properties import (
     IN_COMMIT,
     IN_COMMIT_TIME,
     IN_COMMIT_VERSION,
+    KEPT_BY_WRITERS,
     MAX_ID,
     check_properties,
     is_for_the_protocol,
@@ -157,6 +158,13 @@ def with_time_in_commits(definition: Definition, base: Metadata, version: int, t
 def _partition_columns(table: TableInfo) -> tuple[str, ...]:
     by_id = {field.id: field.name for field in table.schema.fields}
     return () if table.partitioning is None else tuple(by_id[key.field_id] for key in table.partitioning.fields)
+
+
+def given_properties(properties: Mapping[str, str]) -> dict[str, str]:
+    """Those of a table's properties that a user gives, rather than a writer or, as part of a constraint, another
+    statement."""
+    kept = (keys.PROPERTY, *KEPT_BY_WRITERS, *row_tracking.COLUMNS.values())
+    return {n: value for n, value in properties.items() if n not in kept and not n.casefold().startswith(CHECK)}
 
 
 def _configuration(table: TableInfo, properties: dict[str, str]) -> dict[str, str]:

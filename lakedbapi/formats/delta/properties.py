@@ -13,7 +13,7 @@ IN_COMMIT_VERSION = "delta.inCommitTimestampEnablementVersion"
 IN_COMMIT_TIME = "delta.inCommitTimestampEnablementTimestamp"
 MAX_ID = "delta.columnMapping.maxColumnId"
 
-_KEPT_BY_WRITERS = (IN_COMMIT_VERSION, IN_COMMIT_TIME, MAX_ID)
+KEPT_BY_WRITERS = (IN_COMMIT_VERSION, IN_COMMIT_TIME, MAX_ID)
 _FOR_THE_PROTOCOL = ("delta.minreaderversion", "delta.minwriterversion", "delta.feature.")
 
 
@@ -45,7 +45,7 @@ def check_properties(table: str, properties: Mapping[str, str]) -> None:
             continue
         if own != name:
             raise ProgrammingError(f"property {name!r} of {table!r} is spelled {own!r}; other programs overlook it")
-        if own in _KEPT_BY_WRITERS:
+        if own in KEPT_BY_WRITERS:
             raise ProgrammingError(f"property {name!r} of {table!r} is kept by writers: leave it out")
         fits, expected = _VALUES[own]
         if not fits(value.strip().casefold()):
@@ -116,6 +116,6 @@ _VALUES: Mapping[str, Rule] = {
     "delta.parquet.compression.codec": _one_of(
         "snappy", "zstd", "gzip", "brotli", "lz4", "lz4_raw", "uncompressed", "none"
     ),
-    **dict.fromkeys(_KEPT_BY_WRITERS, _ANY),
+    **dict.fromkeys(KEPT_BY_WRITERS, _ANY),
 }
 _BY_FOLDED = {name.casefold(): name for name in _VALUES}

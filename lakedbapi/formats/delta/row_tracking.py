@@ -15,7 +15,7 @@ from lakedbapi.model.scan import ROW_ID_FIELD, ROW_SNAPSHOT_FIELD
 DOMAIN = "delta.rowTracking"
 ENABLED = "delta.enableRowTracking"
 PRESERVED = "delta.rowTracking.preserved"
-_COLUMNS = {
+COLUMNS = {
     ROW_ID_FIELD: "delta.rowTracking.materializedRowIdColumnName",
     ROW_SNAPSHOT_FIELD: "delta.rowTracking.materializedRowCommitVersionColumnName",
 }
@@ -35,16 +35,16 @@ def keeps_ids(configuration: Mapping[str, str]) -> bool:
 def columns(configuration: Mapping[str, str]) -> Mapping[int, str]:
     """The columns in files that keep ids and commit versions of copied rows, by the id that they are embedded under;
     none where nobody expects them, or where files are read by field id, which these columns do not have."""
-    found = {id: configuration[name] for id, name in _COLUMNS.items() if name in configuration}
+    found = {id: configuration[name] for id, name in COLUMNS.items() if name in configuration}
     usable = keeps_ids(configuration) and configuration.get("delta.columnMapping.mode", "none").casefold() != "id"
-    return found if usable and len(found) == len(_COLUMNS) else {}
+    return found if usable and len(found) == len(COLUMNS) else {}
 
 
 def with_columns(configuration: Mapping[str, str]) -> dict[str, str]:
     """The properties of a new table, with names for these columns if it keeps ids."""
     found = dict(configuration)
     if keeps_ids(configuration):
-        for id, name in _COLUMNS.items():
+        for id, name in COLUMNS.items():
             found.setdefault(name, f"{_PREFIXES[id]}{uuid.uuid4()}")
     return found
 

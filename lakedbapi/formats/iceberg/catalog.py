@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import uuid
 from collections import OrderedDict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 
@@ -157,6 +157,9 @@ class IcebergCatalog(Catalog):
         self, name: str, value: str | None, schema: SchemaInfo | None = None, table: TableInfo | None = None
     ) -> None:
         raise NotSupportedError("options of Iceberg tables are properties: use ALTER TABLE … SET ('name' = 'value')")
+
+    def settable_properties(self, table: TableInfo) -> Mapping[str, str]:
+        return {name: value for name, value in table.properties.items() if name != LOCATION}
 
     def write_mode(self, table: TableInfo, kind: str) -> str | None:
         return table.properties.get(f"write.{kind}.mode")

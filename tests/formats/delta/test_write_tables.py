@@ -392,3 +392,17 @@ def test_a_slip_in_the_name_of_a_property_is_told(lake: lakedbapi.Connection, sl
         with pytest.raises(ProgrammingError, match=r"did you mean 'delta\.enableChangeDataFeed'"):
             lake.execute(statement)
     lake.execute("ALTER TABLE t SET ('owner' = 'me', 'delta.universalFormat.enabledFormats' = 'iceberg')")
+
+
+def test_show_create_table_leaves_out_what_writers_keep(lake: lakedbapi.Connection) -> None:
+    lake.execute(
+        "CREATE TABLE t (id BIGINT GENERATED ALWAYS AS IDENTITY (START WITH 10 INCREMENT BY 5), b BIGINT, "
+        "g BIGINT GENERATED ALWAYS AS (b + 1)) SORTED BY (b) WITH ('delta.enableRowTracking' = 'true', "
+        "'delta.columnMapping.mode' = 'name', 'delta.enableInCommitTimestamps' = 'true', 'my.own' = 'x')"
+    )
+    ((text,),) = rows(lake, "SHOW CREATE TABLE t")
+    assert "maxColumnId" not in text
+    assert "materialized" not in text
+    lake.execute("DROP TABLE t")
+    lake.execute(text)
+    assert rows(lake, "SHOW CREATE TABLE t") == [(text,)]
