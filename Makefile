@@ -6,6 +6,7 @@ BIN := .venv/bin
 DEMO := .venv/.demo
 DEV := .venv/.dev
 PEERS := .venv-peers/.ready
+HIVE := .venv-hive/.ready
 OLDEST := .venv-oldest/.ready
 SA20 := .venv-sa20/.ready
 SA14 := .venv-sa14/.ready
@@ -28,7 +29,7 @@ NOT_OLDEST := --deselect tests/dbapi/test_arrow.py::test_consumers_of_the_c_stre
     --deselect tests/formats/ducklake/test_versions.py::test_a_1_1_catalog_is_told_row_groups_and_exactness \
     -W ignore::pytest.PytestUnraisableExceptionWarning
 
-.PHONY: help demo test check format compliance consumers superset sqlalchemy peers oldest bench clean
+.PHONY: help demo test check format compliance consumers superset sqlalchemy peers hive oldest bench clean
 
 help: ## This list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -49,8 +50,8 @@ format: $(DEV) ## Let ruff format and mend the style
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-compliance: $(DEV) $(PEERS) $(SA20) $(SA14) consumers ## Other people's suites, and DuckDB on the same lakes
-	LAKE_PEERS_PYTHON=$(PEERS_PYTHON) $(SA_PYTHONS) $(BIN)/python -m pytest -n $(JOBS) compliance --ignore compliance/consumers
+compliance: $(DEV) $(PEERS) $(HIVE) $(SA20) $(SA14) consumers ## Other people's suites, and DuckDB on the same lakes
+	LAKE_PEERS_PYTHON=$(PEERS_PYTHON) $(SA_PYTHONS) $(BIN)/python -m pytest -n $(JOBS) --dist loadgroup compliance --ignore compliance/consumers
 	LAKE_PEERS_PYTHON=$(PEERS_PYTHON) $(BIN)/python -m pytest -n $(JOBS) -m thorough tests
 
 sqlalchemy: $(DEV) $(SA20) $(SA14) ## SQLAlchemy's own dialect suite on SQLAlchemy 2.1, 2.0 and 1.4
@@ -84,6 +85,8 @@ superset: .venv-superset/.ready ## Superset 6.1 over a lake, with a browser; nee
 
 peers: $(PEERS) ## The environment of the peers that the compliance tests and benchmarks run
 
+hive: $(HIVE) ## The jars of a Hive Metastore, which needs Java 17
+
 oldest: $(OLDEST) ## The tests on the oldest supported versions
 	.venv-oldest/bin/python -m pytest -n $(JOBS) -m "not thorough" tests --ignore tests/docs --ignore tests/architecture $(NOT_OLDEST)
 
@@ -91,7 +94,7 @@ bench: $(DEV) $(PEERS) ## Timings next to DuckDB's own ducklake extension
 	LAKE_PEERS_PYTHON=$(PEERS_PYTHON) $(BIN)/python benchmarks/rowlevel.py
 
 clean: ## Remove the environments and caches
-	rm -rf .venv .venv-peers .venv-oldest .venv-consumers .venv-superset .venv-sa20 .venv-sa14 .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache build dist
+	rm -rf .venv .venv-peers .venv-oldest .venv-consumers .venv-superset .venv-hive .venv-sa20 .venv-sa14 .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache build dist
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(BIN)/python:
@@ -108,6 +111,11 @@ $(DEV): pyproject.toml | $(BIN)/python
 $(PEERS): compliance/peers/requirements.txt
 	$(PYTHON) -m venv .venv-peers
 	.venv-peers/bin/python -m pip install --quiet --requirement $<
+	@touch $@
+
+$(HIVE): compliance/iceberg/metastore.txt
+	$(PYTHON) -m venv .venv-hive
+	.venv-hive/bin/python -m pip install --quiet --requirement $<
 	@touch $@
 
 $(OLDEST): pyproject.toml tests/oldest.txt
