@@ -54,7 +54,7 @@ compliance: $(DEV) $(PEERS) $(HIVE) $(SA20) $(SA14) consumers ## Other people's 
 	LAKE_PEERS_PYTHON=$(PEERS_PYTHON) $(SA_PYTHONS) $(BIN)/python -m pytest -n $(JOBS) --dist loadgroup compliance --ignore compliance/consumers
 	LAKE_PEERS_PYTHON=$(PEERS_PYTHON) $(BIN)/python -m pytest -n $(JOBS) -m thorough tests
 
-sqlalchemy: $(DEV) $(SA20) $(SA14) ## SQLAlchemy's own dialect suite on SQLAlchemy 2.1, 2.0 and 1.4
+sqlalchemy: $(DEV) $(SA20) $(SA14) ## SQLAlchemy's own dialect suite on SQLAlchemy 2.1, 2.0 and 1.4; on Delta and Iceberg, too
 	$(SA_PYTHONS) $(BIN)/python -m pytest -n $(JOBS) compliance/sqlalchemy
 
 $(SA20): pyproject.toml compliance/sqlalchemy/sqlalchemy-2.0.txt

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
 from sqlalchemy.testing import exclusions
 from sqlalchemy.testing.requirements import SuiteRequirements
 
+from lakedbapi.formats.base import Catalog
+from sqlalchemy_lake.reflection import driver_connection
+
 OPEN = (
-    *("views", "view_reflection", "view_column_reflection", "create_or_replace_view", "create_table_as"),
-    *("comment_reflection", "comment_reflection_full_unicode", "reflect_table_options", "reflects_pk_names"),
+    *("create_table_as", "comment_reflection", "comment_reflection_full_unicode", "reflect_table_options"),
+    *("reflects_pk_names",),
     *("cross_schema_fk_reflection", "foreign_key_constraint_name_reflection", "repeated_column_foreign_keys"),
-    *("repeated_remote_col_foreign_keys", "check_constraint_reflection", "inline_check_constraint_reflection"),
+    *("repeated_remote_col_foreign_keys",),
     *("implicit_default_schema", "default_schema_name_switch", "schema_create_delete", "table_ddl_if_exists"),
-    *("json_type", "uuid_data_type", "array_type", "datetime_interval", "datetime_timezone", "time_timezone"),
+    *("array_type", "datetime_timezone"),
     *("datetime_literals", "datetime_historic", "datetime_timezone_historic", "date_historic"),
     *("timestamp_microseconds", "infinity_floats", "precision_numerics_enotation_small", "nvarchar_types"),
     *("precision_numerics_many_significant_digits", "precision_numerics_retains_significant_digits"),
@@ -23,13 +27,34 @@ OPEN = (
     *("nullsordering", "regexp_match", "regexp_replace", "supports_distinct_on", "supports_is_distinct_from"),
     *("supports_bitwise_or", "supports_bitwise_and", "supports_bitwise_not", "supports_bitwise_xor"),
     *("supports_bitwise_shift", "fetch_first", "fetch_no_order_by", "fetch_expression", "table_value_constructor"),
-    *("update_from", "delete_from", "server_defaults", "expression_server_defaults", "aggregate_order_by"),
+    *("update_from", "delete_from", "aggregate_order_by"),
     *("mod_operator_as_percent_sign", "order_by_label_with_expression", "unicode_ddl", "percent_schema_names"),
     *("isolation_level", "autocommit", "skip_autocommit_rollback", "savepoints", "non_updating_cascade"),
-    *("emulated_lastrowid", "dbapi_lastrowid", "legacy_unconditional_json_extract"),
+    *("emulated_lastrowid", "dbapi_lastrowid"),
     *("standalone_binds", "precision_numerics_enotation_large"),
 )
 """What SQLAlchemy does not expect of every database, and a lake can do."""
+
+NEEDS = {
+    "views": ("views", "view_reflection", "view_column_reflection", "create_or_replace_view"),
+    "identity_columns": ("autoincrement_insert", "autoincrement_without_sequence"),
+}
+"""Capabilities of a format, and the requirements that are closed without them."""
+PARTS = {
+    "JSON": ("json_type", "legacy_unconditional_json_extract"),
+    "UUID": ("uuid_data_type",),
+    "TIME": ("time", "time_microseconds"),
+    "TIMETZ": ("time_timezone",),
+    "INTERVAL": ("datetime_interval",),
+    "CHECK": ("check_constraint_reflection", "inline_check_constraint_reflection"),
+    "DEFAULT": ("server_defaults", "expression_server_defaults"),
+}
+"""Types and clauses that tables of some formats cannot have, and the requirements that are closed in these."""
+MISSING = {
+    "delta": ("JSON", "UUID", "TIME", "TIMETZ", "INTERVAL"),
+    "iceberg": ("JSON", "TIMETZ", "INTERVAL", "CHECK", "DEFAULT"),
+}
+"""Iceberg keeps JSON as text, and has defaults of added columns only."""
 
 _NO_INDEXES = "a lake has no indexes"
 _NO_TEMPORARY = "a lake has no temporary objects: what a transaction makes is private until it commits"
@@ -97,7 +122,7 @@ CLOSED = {
 
 
 class Requirements(SuiteRequirements):
-    """Requirements of a lake in DuckLake format."""
+    """Requirements of a lake, whose format the URL of the suite tells."""
 
     def get_order_by_collation(self, config: Any) -> str:
         return "NOCASE"
@@ -114,7 +139,34 @@ def _closed(reason: str) -> property:
     return property(lambda self: exclusions.skip_if(lambda config: True, reason))
 
 
+@lru_cache
+def _catalog(engine: Any) -> Catalog:
+    with engine.connect() as connection:
+        catalog: Catalog = driver_connection(connection).catalog_view().catalog
+        return catalog
+
+
+def _needing(capability: str) -> property:
+    def has(config: Any) -> bool:
+        return bool(getattr(_catalog(config.db).capabilities, capability))
+
+    return property(lambda self: exclusions.only_if(has, f"the format has no {capability}"))
+
+
+def _having(part: str) -> property:
+    def has(config: Any) -> bool:
+        return part not in MISSING.get(_catalog(config.db).format, ())
+
+    return property(lambda self: exclusions.only_if(has, f"the format has no {part}"))
+
+
 for _name in OPEN:
     setattr(Requirements, _name, _opened())
 for _name, _reason in CLOSED.items():
     setattr(Requirements, _name, _closed(_reason))
+for _capability, _names in NEEDS.items():
+    for _name in _names:
+        setattr(Requirements, _name, _needing(_capability))
+for _part, _names in PARTS.items():
+    for _name in _names:
+        setattr(Requirements, _name, _having(_part))

@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 import multiprocessing
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from multiprocessing.connection import Connection as Pipe
 from typing import Any
 
 import lakedbapi
 from lakedbapi.formats.ducklake.backend import Backend
+from lakedbapi.formats.iceberg.sources import CatalogSource
+from lakedbapi.storage.filesystem import Storage
 
 _HOLDING = "holding"
+_WRITES = ((Backend, "write"), (Storage, "put_if_absent"), (CatalogSource, "commit"))
+"""What writes a DuckLake's catalog, the next version of a Delta table, and that of an Iceberg table."""
 _forking = multiprocessing.get_context("forkserver")
 _forking.set_forkserver_preload(["compliance.races.partner"])
 
 
 class Partner:
-    """`run` gives the rows of a statement; `start` begins one that stops before the catalog is written for the nth time
-    (or runs to its end before), and `finish` lets it go on."""
+    """`run` gives the rows of a statement; `start` begins one that stops before it writes the catalog (or the table's
+    log) for the nth time, or runs to its end before; `finish` lets it go on."""
 
     def __init__(self, url: str) -> None:
         self._pipe, theirs = _forking.Pipe()
@@ -68,18 +72,19 @@ def _serve(url: str, pipe: Pipe) -> None:
 
 @contextmanager
 def _held(pipe: Pipe) -> Iterator[dict[str, int]]:
-    """Writes of the catalog are counted down from `at`; the one that reaches zero waits before it takes the lock."""
+    """Writes are counted down from `at`; the one that reaches zero waits before it takes a lock."""
     countdown = {"at": 0}
-    original = Backend.write
 
-    @contextmanager
-    def write(self: Backend) -> Iterator[Any]:
-        countdown["at"] -= 1
-        if countdown["at"] == 0:
-            pipe.send(_HOLDING)
-            pipe.recv()
-        with original(self) as connection:
-            yield connection
+    def counted(write: Callable[..., Any]) -> Callable[..., Any]:
+        def wait_and_write(*arguments: Any, **named: Any) -> Any:
+            countdown["at"] -= 1
+            if countdown["at"] == 0:
+                pipe.send(_HOLDING)
+                pipe.recv()
+            return write(*arguments, **named)
 
-    Backend.write = write  # type: ignore[method-assign]
+        return wait_and_write
+
+    for owner, name in _WRITES:
+        setattr(owner, name, counted(getattr(owner, name)))
     yield countdown

@@ -1,4 +1,4 @@
-"""SQLAlchemy's own dialect suite, on each SQLAlchemy line: it passes whole, and passes much.
+"""SQLAlchemy's own dialect suite, on each SQLAlchemy line and each format: it passes whole, and passes much.
 
 The suite runs in a process of its own, since its pytest plugin takes the whole run over. The environments of the older
 lines are named by LAKE_SA20_PYTHON and LAKE_SA14_PYTHON (`make compliance` makes them).
@@ -20,17 +20,19 @@ SUITE = Path(__file__).parent / "suite"
 
 @pytest.mark.timeout(1200)
 @pytest.mark.parametrize(
-    ("line", "interpreter", "least"),
+    ("line", "interpreter", "format", "least"),
     [
-        ("2.1", sys.executable, 1500),
-        ("2.0", os.environ.get("LAKE_SA20_PYTHON"), 1300),
-        ("1.4", os.environ.get("LAKE_SA14_PYTHON"), 400),
+        ("2.1", sys.executable, "ducklake", 1500),
+        ("2.0", os.environ.get("LAKE_SA20_PYTHON"), "ducklake", 1300),
+        ("1.4", os.environ.get("LAKE_SA14_PYTHON"), "ducklake", 400),
+        ("2.1", sys.executable, "delta", 1300),
+        ("2.1", sys.executable, "iceberg", 1000),
     ],
 )
-def test_sqlalchemys_dialect_suite_passes(line: str, interpreter: str | None, least: int) -> None:
+def test_sqlalchemys_dialect_suite_passes(line: str, interpreter: str | None, format: str, least: int) -> None:
     if interpreter is None:
         pytest.skip(f"no environment with SQLAlchemy {line} is named: run `make compliance`")
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "LAKE_SUITE_FORMAT": format}
     environment.pop("PYTEST_XDIST_WORKER", None)
     version = subprocess.run(
         [interpreter, "-c", "import sqlalchemy; print(sqlalchemy.__version__)"],

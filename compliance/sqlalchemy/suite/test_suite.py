@@ -1,10 +1,20 @@
 """SQLAlchemy's dialect suite. A class that is taken over here says why."""
 
 import pytest
+from sqlalchemy import testing
 from sqlalchemy.testing import suite
 from sqlalchemy.testing.suite import *  # noqa: F403
 
 from sqlalchemy_lake.dialect import LakeExecutionContext
+
+
+class HasTableTest(suite.HasTableTest):
+    """It makes its views whether the database has views or not."""
+
+    @classmethod
+    def define_views(cls, metadata):
+        if testing.requires.views.enabled:
+            super().define_views(metadata)
 
 
 class ServerSideCursorsTest(suite.ServerSideCursorsTest):
