@@ -34,6 +34,19 @@ def stage_table(context: Context, alias: str, table: TableInfo, rows: RowChanges
     """Stage a new or altered table, and its row changes if these change with it."""
     view = context.transaction.view(alias)
     view.catalog.check_table(view.snapshot, view.table_of(table.id), table)
+    _stage_table(context, alias, table, rows)
+
+
+def stage_restored_table(context: Context, alias: str, table: TableInfo) -> None:
+    """Stage a table with the structure that it had at an earlier version."""
+    view = context.transaction.view(alias)
+    old = view.table_of(table.id)
+    assert old is not None
+    view.catalog.check_restored(view.snapshot, old, table)
+    _stage_table(context, alias, table, None)
+
+
+def _stage_table(context: Context, alias: str, table: TableInfo, rows: RowChanges | None) -> None:
     changes = context.transaction.changes(alias)
     staged = replace(changes, tables={**changes.tables, table.id: table})
     if rows is not None:

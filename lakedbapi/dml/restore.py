@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lakedbapi.context import Context, Counted
-from lakedbapi.ddl.staging import stage_table
+from lakedbapi.ddl.staging import stage_restored_table
 from lakedbapi.dml.arrow_rows import typed
 from lakedbapi.dml.delete import count_rows
 from lakedbapi.dml.new_rows import CHUNK_ROWS, NewRows
@@ -72,7 +72,7 @@ def restore(context: Context, statement: Restore) -> Counted:
     )
     target.stage(changes, operation=operation)
     if table != target.table:
-        stage_table(context, target.catalog_alias, table)
+        stage_restored_table(context, target.catalog_alias, table)
     return Counted(restored + deleted, inserted=restored, deleted=deleted)
 
 

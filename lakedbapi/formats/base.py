@@ -265,6 +265,10 @@ class Catalog(ABC):
         """NotSupportedError, which tells the way out, when the format cannot have `table`, new or altered from `old`,
         in a transaction on `snapshot`. Its fields are numbered."""
 
+    def check_restored(self, snapshot: Snapshot, old: TableInfo, table: TableInfo) -> None:
+        """As `check_table`, of a table that gets the structure back that it had, with the files that it had then."""
+        self.check_table(snapshot, old, table)
+
     def check_rows_writable(self, snapshot: Snapshot, table: TableInfo) -> None:
         """NotSupportedError, before any row is read, when the rows of `table` cannot be changed here."""
 

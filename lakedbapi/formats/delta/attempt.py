@@ -16,7 +16,13 @@ from lakedbapi.errors import InternalError, NotSupportedError
 from lakedbapi.formats.delta import clustering, commit_info, row_tracking
 from lakedbapi.formats.delta.actions import DomainMetadata
 from lakedbapi.formats.delta.conflicts import SNAPSHOT, isolation_level, located, same_rows
-from lakedbapi.formats.delta.definition import Definition, changed_definition, new_definition, with_time_in_commits
+from lakedbapi.formats.delta.definition import (
+    Definition,
+    changed_definition,
+    mapping_mode,
+    new_definition,
+    with_time_in_commits,
+)
 from lakedbapi.formats.delta.features import writer_features
 from lakedbapi.formats.delta.file_actions import Action, add_of, new_file, remove_of
 from lakedbapi.formats.delta.plan import Plan
@@ -99,7 +105,14 @@ class Attempt:
             return Definition(with_features(head.protocol, writer_features(fresh.protocol)), metadata)
         if plan.new is plan.old and not plan.marks:
             return Definition(head.protocol, head.metadata)
-        return changed_definition(head, plan.table, physical, plan.marks)
+        return changed_definition(head, plan.table, physical, plan.marks, self._restored_schema())
+
+    def _restored_schema(self) -> str | None:
+        """The schema of the version that a RESTORE goes back to, where columns have no ids to be told apart by."""
+        versions = [done.version for done in self._plan.operations if done.version is not None]
+        if not versions or mapping_mode(self._plan.table.properties) != "none":
+            return None
+        return self._catalog.table(self._plan.root).at_version(versions[-1]).metadata.schema_string
 
     def _timed(self, definition: Definition) -> Definition:
         if self._head is None or definition.metadata == self._head.metadata:

@@ -213,6 +213,11 @@ class DeltaCatalog(Catalog):
             with self._lock:
                 self._physical[table.id] = {field.id: field.name for field in walk(table.schema.fields)}
 
+    def check_restored(self, snapshot: Snapshot, old: TableInfo, table: TableInfo) -> None:
+        """Columns that are found by their names are in all files of the version that the table returns to."""
+        if mapping_mode(table.properties) != "none":
+            self.check_table(snapshot, old, table)
+
     def check_rows_writable(self, snapshot: Snapshot, table: TableInfo) -> None:
         assert isinstance(snapshot, DeltaSnapshot)
         committed = snapshot.table_of(table.id) if table.id >= 0 else None

@@ -33,6 +33,7 @@ from lakedbapi.formats.delta.schema import (
     IDENTITY,
     PHYSICAL_NAME,
     STEP,
+    metadata_of,
     nodes,
     parse_schema,
     print_schema,
@@ -111,13 +112,17 @@ def new_definition(table: TableInfo, physical: Mapping[int, str], now: int) -> D
 
 
 def changed_definition(
-    base: TableState, table: TableInfo, physical: Mapping[int, str], marks: Mapping[str, int]
+    base: TableState, table: TableInfo, physical: Mapping[int, str], marks: Mapping[str, int], restored: str | None
 ) -> Definition:
-    """Of a table that was altered, or whose identity columns assigned values: `marks` are the highest, by column."""
+    """Of a table that was altered, or whose identity columns assigned values: `marks` are the furthest, by column.
+
+    `restored` is the schema of the version that it returns to; values that were counted since are not given again.
+    """
     metadata = base.metadata
-    schema_string = _annotated(
-        print_schema(table.schema, metadata.schema_string), table, physical, metadata.schema_string, marks
-    )
+    before = metadata.schema_string if restored is None else restored
+    if restored is not None:
+        marks = {**_marks(metadata.schema_string), **marks}
+    schema_string = _annotated(print_schema(table.schema, before), table, physical, before, marks)
     if json.loads(schema_string) == json.loads(metadata.schema_string):
         schema_string = metadata.schema_string
     changed = replace(
@@ -134,6 +139,13 @@ def changed_definition(
 def _needed(table: TableInfo, metadata: Metadata) -> frozenset[str]:
     needed = required_features(table.schema, {**metadata.configuration, **table.properties})
     return needed | {FEATURE} if table.sorting else needed
+
+
+def _marks(schema_string: str) -> dict[str, int]:
+    """The furthest values of identity columns, by column."""
+    names = {field.id: field.name for field in parse_schema(schema_string).fields}
+    found = metadata_of(schema_string).items()
+    return {names[id]: own[HIGH_WATER_MARK] for id, own in found if id in names and HIGH_WATER_MARK in own}
 
 
 def with_time_in_commits(definition: Definition, base: Metadata, version: int, time: int) -> Definition:
@@ -210,7 +222,7 @@ def _annotated(
             added |= {IDENTITY: field.identity.start, STEP: field.identity.step, EXPLICIT: not field.identity.always}
         if field.generated is not None:
             added[GENERATED] = field.generated
-        if field.name in marks:
+        if field.name in marks and field.identity:
             added[HIGH_WATER_MARK] = marks[field.name]
         old = before.get(field.id)
         if old is not None:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 import lakedbapi
-from tests.formats.delta.committed import info, rows
+from tests.formats.delta.committed import commit, info, of_kind, rows
 from tests.formats.delta.conftest import Connect
+from tests.formats.delta.writing import Table, remove, schema_string
 
 PROPERTIES = {
     "plain": "'delta.enableDeletionVectors' = 'false'",
@@ -71,3 +74,45 @@ def test_a_version_that_is_not_there_is_told(tmp_path: Path, connect: Connect) -
         lake.execute("RESTORE TABLE t TO VERSION AS OF 99")
     with pytest.raises(lakedbapi.ProgrammingError, match="no version at 1990"):
         lake.execute("RESTORE TABLE t TO TIMESTAMP AS OF '1990-01-01'")
+
+
+def test_columns_that_came_since_go_without_mapping(tmp_path: Path, connect: Connect) -> None:
+    lake = connect(tmp_path, autocommit=True)
+    lake.execute("CREATE TABLE t (id BIGINT GENERATED ALWAYS AS IDENTITY, v VARCHAR)")
+    lake.execute("INSERT INTO t (v) VALUES ('a'), ('b'), ('c')")
+    lake.execute("ALTER TABLE t ADD COLUMN n INTEGER")
+    lake.execute("INSERT INTO t (v, n) VALUES ('d', 4)")
+    lake.execute("UPDATE t SET n = 1 WHERE v = 'a'")
+    expected = {version: state(lake, version) for version in range(5)}
+    for version in (1, 4, 2, 0, 3, 1):
+        lake.execute(f"RESTORE TABLE t TO VERSION AS OF {version}")
+        assert state(lake) == expected[version]
+    lake.execute("INSERT INTO t (v) VALUES ('e')")
+    assert (5, "e") in state(lake)[1]
+    lake.execute("ALTER TABLE t ADD COLUMN n INTEGER")
+    assert {row[2] for row in state(lake)[1]} == {None}
+
+
+def test_a_schema_that_was_replaced_returns_with_all_that_its_fields_had(tmp_path: Path, connect: Connect) -> None:
+    """Spark's overwriteSchema, in a table that maps no columns: fields have nothing but their places and names."""
+    table = Table(tmp_path / "t").create([("i", "long"), ("s", "string"), ("p", "string")], ["p"])
+    first = table.log / f"{0:020}.json"
+    lines = [json.loads(line) for line in first.read_text().splitlines()]
+    fields = {"s": {"comment": "the s", "x": {"y": [1]}}}
+    lines[1]["metaData"]["schemaString"] = schema_string([("i", "long"), ("s", "string"), ("p", "string")], **fields)
+    first.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    old = table.file("a.parquet", pa.table({"i": [1, 2], "s": ["x", "y"]}), partitionValues={"p": "k"})
+    table.commit(old)
+    replaced = dict(lines[1]["metaData"])
+    replaced["schemaString"] = schema_string([("z", "double"), ("i", "string")], z={"comment": "the z", "other": 1})
+    replaced["partitionColumns"] = []
+    table.commit({"metaData": replaced}, remove(old), table.file("b.parquet", pa.table({"z": [0.5], "i": ["text"]})))
+    lake = connect(tmp_path, autocommit=True)
+    assert state(lake) == (["z", "i"], [(0.5, "text")])
+    lake.execute("RESTORE TABLE t TO VERSION AS OF 1")
+    assert state(lake) == (["i", "s", "p"], [(1, "x", "k"), (2, "y", "k")])
+    (metadata,) = of_kind(commit(tmp_path / "t"), "metaData")
+    assert json.loads(metadata["schemaString"]) == json.loads(lines[1]["metaData"]["schemaString"])
+    assert metadata["partitionColumns"] == ["p"]
+    lake.execute("RESTORE TABLE t TO VERSION AS OF 2")
+    assert state(lake) == (["z", "i"], [(0.5, "text")])
