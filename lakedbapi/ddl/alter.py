@@ -151,9 +151,10 @@ def _check_new_column(place: _Place, table: TableInfo, field: Field) -> None:
         return
     if field.initial_default is None and place.view.contents(table).count() != 0:
         kind = "an identity column" if field.identity else "NOT NULL"
+        later = place.view.catalog.capabilities.sets_not_null
         raise NotSupportedError(
             f"column {field.name!r} cannot be added as {kind}: the rows of {table.name!r} would have NULL in it; "
-            + ("make a new table" if field.identity else "give it a DEFAULT, or add it nullable, UPDATE, SET NOT NULL")
+            + ("make a new table" if field.identity or not later else "add it nullable, UPDATE, SET NOT NULL")
         )
 
 

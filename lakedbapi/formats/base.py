@@ -64,6 +64,8 @@ class Capabilities:
     """Merge-on-read; without it every row-level change is copy-on-write."""
     row_ids: bool = False
     """Rows have stable ids, which UPDATE and compaction keep."""
+    sets_not_null: bool = True
+    """Whether a column can become NOT NULL while older versions of the table may have NULL in it."""
     identity_columns: bool = False
     identity_options: bool = False
     """Whether identity columns can be GENERATED ALWAYS, and count from other numbers and in other steps than 1."""

@@ -115,7 +115,8 @@ def render(tree: exp.Expression) -> str:
 
 
 def without_null_in_lists(tree: exp.Expression, parameters: Mapping[str, object] | None = None) -> exp.Expression:
-    """`tree` with `x IN (a) OR NULL` for `x IN (a, NULL)` in conditions, which means the same.
+    """`tree` with `x IN (a) OR NULL` for `x IN (a, NULL)` in conditions, and `x IN (a) OR x = f()` for `x IN (a, f())`,
+    which mean the same.
 
     DuckDB 2.0 fails when such a list is about a field of a struct that it reads from a file. With `parameters`,
     which are known when a statement is run, some of these may be the NULL.
@@ -125,10 +126,14 @@ def without_null_in_lists(tree: exp.Expression, parameters: Mapping[str, object]
         return tree
     tree = tree.copy()
     for found in _null_lists(tree, nulls):
-        values = [value for value in found.expressions if not _is_null(value, nulls)]
-        null = exp.cast(exp.Null(), "BOOLEAN", dialect="duckdb")
-        rest = exp.In(this=found.this.copy(), expressions=[value.copy() for value in values])
-        changed = exp.Paren(this=exp.Or(this=rest, expression=null) if values else null)
+        known = [value.copy() for value in found.expressions if not _is_null(value, nulls) and not _is_computed(value)]
+        cases = [exp.In(this=found.this.copy(), expressions=known)] if known else []
+        for value in found.expressions:
+            if _is_null(value, nulls):
+                cases.append(exp.cast(exp.Null(), "BOOLEAN", dialect="duckdb"))
+            elif _is_computed(value):
+                cases.append(exp.EQ(this=found.this.copy(), expression=exp.paren(value.copy())))
+        changed = exp.paren(exp.or_(*cases))
         if found is tree:
             return changed
         found.replace(changed)
@@ -140,9 +145,18 @@ def _null_lists(tree: exp.Expression, nulls: Collection[str]) -> list[exp.In]:
 
 
 def _has_null(found: exp.In, nulls: Collection[str]) -> bool:
-    """Whether a list has NULL in it, and is about more than a column."""
-    is_column = isinstance(found.this, exp.Column) and not found.this.table
-    return not is_column and any(_is_null(value, nulls) for value in found.expressions)
+    """Whether a list has NULL in it, or what may be NULL, and is about more than a column."""
+    is_path = isinstance(found.this, (exp.Column, exp.Dot))
+    if isinstance(found.this, exp.Column) and not found.this.table:
+        return False
+    return any(_is_null(value, nulls) or (is_path and _is_computed(value)) for value in found.expressions)
+
+
+def _is_computed(value: exp.Expression) -> bool:
+    """Whether it is a constant that only the engine knows, and so can be NULL."""
+    inner = value.this if isinstance(value, (exp.Cast, exp.Neg)) else value
+    is_plain = isinstance(inner, (exp.Literal, exp.Boolean, exp.Null)) or parameter_name(inner) is not None
+    return not is_plain and inner.find(exp.Column, exp.Query, exp.Var) is None
 
 
 def _is_null(value: exp.Expression, nulls: Collection[str]) -> bool:

@@ -289,7 +289,8 @@ def check_altered(base: TableState, old: TableInfo, new: TableInfo) -> None:
     modes = mapping_mode(old.properties), mapping_mode(new.properties)
     if modes[0] != modes[1] and modes != ("none", "name"):
         raise NotSupportedError(
-            f"{MODE} of Delta table {old.name!r} cannot change from {modes[0]} to {modes[1]}: only from none to name"
+            f"{MODE} of Delta table {old.name!r} cannot change from {modes[0]} to {modes[1]}: only from none to name; "
+            f"CREATE TABLE … WITH ('{MODE}' = '{modes[1]}') AS SELECT * FROM {old.name} makes a table with it"
         )
     if modes[0] != modes[1] and old.schema != new.schema:
         raise NotSupportedError(f"set {MODE} of Delta table {old.name!r} first, then change its columns")
@@ -319,7 +320,7 @@ def _check_unneeded(old: TableInfo, new: TableInfo, moved: Sequence[str]) -> Non
     if needed:
         raise NotSupportedError(
             f"column {moved[0]!r} of Delta table {old.name!r} cannot be renamed or dropped: {needed[0]!r} is generated "
-            "from it"
+            f"from it; drop {needed[0]!r} first"
         )
     checks = [c for c in old.constraints if c.expression and names_one_of(c.expression, moved)]
     if checks:
@@ -345,7 +346,8 @@ def _check_widened(base: TableState, old: TableInfo, new: TableInfo, field: Fiel
     if preview:
         raise NotSupportedError(
             f"column {field.name!r} of Delta table {old.name!r} cannot be widened: the table has only the preview of"
-            " the feature typeWidening"
+            f" the feature typeWidening; CREATE TABLE … AS SELECT * REPLACE (CAST({field.name} AS …) AS {field.name}) "
+            f"FROM {old.name} makes a wider one"
         )
     if not is_true(new.properties, "delta.enableTypeWidening"):
         raise NotSupportedError(
@@ -392,7 +394,8 @@ def _check_partitioning(table: TableInfo) -> None:
             )
     if len(table.partitioning.fields) == len(table.schema.fields):
         raise NotSupportedError(
-            f"Delta table {table.name!r} cannot be partitioned by all of its columns: its files would have none left"
+            f"Delta table {table.name!r} cannot be partitioned by all of its columns: its files would have none left; "
+            "leave one out of PARTITIONED BY"
         )
 
 

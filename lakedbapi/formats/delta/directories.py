@@ -45,7 +45,9 @@ def remove_table(storage: Storage, root: str) -> None:
     own = root + LOG
     nested = next((path for path in files if f"/{LOG}" in path[len(root) :] and not path.startswith(own)), None)
     if nested is not None:
-        raise NotSupportedError(f"{root}: the table cannot be dropped, another one lies below it: {nested}")
+        raise NotSupportedError(
+            f"{root}: the table cannot be dropped, another one lies below it: {nested}; drop that first"
+        )
     log = sorted(path for path in files if path.startswith(own))
     storage.delete(log)
     storage.remove_empty(own)

@@ -40,6 +40,7 @@ from lakedbapi.model.layout import FileLayout
 from lakedbapi.storage.filesystem import Storage
 
 READING = Capabilities(
+    sets_not_null=False,
     table_versions=True,
     ordered_versions=False,
     metadata_tables=frozenset({"manifests", "partitions", "refs"}),

@@ -339,6 +339,12 @@ def check_new(table: TableInfo) -> None:
         raise NotSupportedError(f"table {table.name!r}: tables of {VERSION} 1 can only be read here; use 2 or 3")
 
 
+_ANEW = (
+    "CREATE TABLE another with it as NOT NULL (SHOW CREATE TABLE {0} has the rest), and INSERT INTO that SELECT … "
+    "FROM {0}"
+)
+
+
 def check_altered(base: TableMetadata, old: TableInfo, new: TableInfo) -> None:
     """As `check_new`, of changes to a table that is there."""
     _check_common(new, old)
@@ -351,13 +357,13 @@ def check_altered(base: TableMetadata, old: TableInfo, new: TableInfo) -> None:
             if not field.nullable and field.initial_default is None and base.snapshots:
                 raise NotSupportedError(
                     f"column {field.name!r} cannot be added to Iceberg table {old.name!r} as NOT NULL: its older "
-                    "snapshots would have no value for it; add it nullable, or make a new table with CREATE TABLE AS"
+                    f"snapshots would have no value for it; add it nullable, or {_ANEW.format(old.name)}"
                 )
             continue
         if known.nullable and not field.nullable and base.snapshots:
             raise NotSupportedError(
                 f"column {field.name!r} of Iceberg table {old.name!r} cannot become NOT NULL, since its older "
-                "snapshots may have NULL in it: make a new table with CREATE TABLE AS"
+                f"snapshots may have NULL in it: {_ANEW.format(old.name)}"
             )
         if known.type != field.type and not isinstance(field.type, (Struct, List, Map)):
             _check_promotion(old, known, field)
