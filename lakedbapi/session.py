@@ -464,16 +464,13 @@ class Session:
         if self._engine is None:
             catalogs = self._catalogs.values()
             remote = [catalog.storage.filesystem for catalog in catalogs if not catalog.storage.is_local]
-            engine = DuckDBEngine(
+            self._engine = DuckDBEngine(
                 self._data_roots(),
                 remote,
                 list(self._catalogs),
                 allow_external=self._options.allow_external,
                 find_roots=self._data_roots,
             )
-            for catalog in catalogs:
-                catalog.storage.decrypted = engine.decrypted
-            self._engine = engine
         return self._engine
 
     def _data_roots(self) -> list[str]:

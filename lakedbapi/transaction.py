@@ -478,8 +478,9 @@ def _staged_group(
         schema=DATA_FILES,
     )
     deletes = {i: entry.deletes for i, entry in enumerate(staged) if entry.deletes is not None}
+    keys = {i: entry.file.encryption_key for i, entry in enumerate(staged) if entry.file.encryption_key is not None}
     if names is not None:
-        return names.group(files, deletes)
+        return names.group(files, deletes, keys)
     embedded = {} if layout.row_id_column is None else {ROW_ID_FIELD: layout.row_id_column}
     return FileGroup(
         files,
@@ -489,6 +490,7 @@ def _staged_group(
         constants=None if layout.partition_columns else _constants(table, staged),
         embedded=frozenset(embedded),
         embedded_names=embedded,
+        encryption_keys=keys,
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Protocol
 
 import lakedbapi
@@ -68,6 +69,16 @@ class Theirs:
 
     def value(self, sql: str) -> Any:
         return self.peer.value(sql)
+
+
+def writes_encrypted(peer: Peer) -> None:
+    """Let DuckDB write encrypted files without its httpfs extension, whose random numbers are good: only for tests."""
+    peer.execute("SET force_mbedtls_unsafe = true")
+
+
+def is_encrypted(file: Path) -> bool:
+    content = file.read_bytes()
+    return content[:4] == content[-4:] == b"PARE"
 
 
 @dataclass(frozen=True)

@@ -80,7 +80,7 @@ def add_files(
     catalog, table = place.view.catalog, place.table
     if not catalog.capabilities.name_mapping:
         raise NotSupportedError(f"files of other programs cannot be added to tables of format {catalog.format!r}")
-    if catalog.option("encrypted") == "true":
+    if catalog.file_layout(table).encrypted:
         raise NotSupportedError("files of other programs are not encrypted, so that this encrypted lake takes none")
     rules = _Rules(allow_missing, ignore_extra_columns, hive_partitioning)
     changes = context.transaction.changes(place.alias)

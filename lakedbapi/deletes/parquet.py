@@ -16,6 +16,7 @@ import pyarrow.parquet as pq
 
 from lakedbapi.errors import DataError
 from lakedbapi.model.delete_vector import DeleteVector
+from lakedbapi.storage import encryption
 from lakedbapi.storage.filesystem import Storage
 
 PATH_FIELD = 2147483646
@@ -38,17 +39,33 @@ _ROW_GROUP = 122_880
 Positions = npt.NDArray[np.int64]
 
 
-def write(
-    storage: Storage, path: str, data_file_path: str, positions: Positions, snapshots: Positions | None = None
-) -> tuple[int, int]:
-    """Write strictly increasing `positions`, each with the snapshot that deleted it if `snapshots` is given.
+@dataclass(frozen=True)
+class Written:
+    """Bytes of a file and of its footer, and its key in base64 if it is encrypted."""
 
-    Returns the size of the file and of its footer (the Thrift part) in bytes.
-    """
-    data = encode(data_file_path, positions, snapshots)
+    size: int
+    footer_size: int
+    key: str | None = None
+
+
+def write(
+    storage: Storage,
+    path: str,
+    data_file_path: str,
+    positions: Positions,
+    snapshots: Positions | None = None,
+    *,
+    encrypted: bool = False,
+) -> Written:
+    """Write strictly increasing `positions`, each with the snapshot that deleted it if `snapshots` is given."""
+    data = encode(data_file_path, positions, snapshots, dictionaries=not encrypted)
+    written = Written(len(data), int.from_bytes(data[-8:-4], "little"))
+    if encrypted:
+        data, file = encryption.encrypt(data)
+        written = Written(file.size, file.footer_size, file.key)
     storage.write_exclusive(path, data)
     _cache.put(path, _Deletes(_own(positions), None if snapshots is None else _own(snapshots)))
-    return len(data), int.from_bytes(data[-8:-4], "little")
+    return written
 
 
 def encode(
@@ -56,8 +73,10 @@ def encode(
     positions: Positions,
     snapshots: Positions | None = None,
     field_ids: tuple[int, int] = (PATH_FIELD, POSITION_FIELD),
+    *,
+    dictionaries: bool = True,
 ) -> bytes:
-    """`field_ids` are those of the path and the position."""
+    """`field_ids` are those of the path and the position. Encrypted files need to be without `dictionaries`."""
     # A dictionary costs no hash of the path for each row; files have plain strings all the same.
     numbers = pa.array(np.zeros(len(positions), dtype=np.int32))
     paths = pa.DictionaryArray.from_arrays(numbers, pa.array([data_file_path]))
@@ -67,6 +86,9 @@ def encode(
         fields.append(_field(SNAPSHOT_COLUMN, pa.int64(), SNAPSHOT_FIELD))
         columns.append(pa.array(snapshots, pa.int64()))
     table = pa.table(columns, schema=pa.schema(fields))
+    encodings = {POSITION_COLUMN: "DELTA_BINARY_PACKED"}  # A byte or two for each of ascending numbers.
+    if not dictionaries:
+        encodings |= {PATH_COLUMN: "DELTA_BYTE_ARRAY", SNAPSHOT_COLUMN: "DELTA_BINARY_PACKED"}
     sink = io.BytesIO()
     pq.write_table(
         table,
@@ -74,8 +96,8 @@ def encode(
         row_group_size=_ROW_GROUP,
         compression="snappy",
         store_schema=False,
-        use_dictionary=[PATH_COLUMN, SNAPSHOT_COLUMN],
-        column_encoding={POSITION_COLUMN: "DELTA_BINARY_PACKED"},  # A byte or two for each of ascending numbers.
+        use_dictionary=dictionaries and [PATH_COLUMN, SNAPSHOT_COLUMN],
+        column_encoding=encodings,
     )
     return sink.getvalue()
 
@@ -85,26 +107,20 @@ def row_group_count(positions: int) -> int:
     return max(1, -(-positions // _ROW_GROUP))
 
 
-def read(storage: Storage, path: str, data_file_id: int | None = None) -> tuple[Positions, Positions | None]:
+def read(
+    storage: Storage, path: str, data_file_id: int | None = None, key: str | None = None
+) -> tuple[Positions, Positions | None]:
     """Positions in file order, and the snapshot that deleted each, if the file says so.
 
-    Of a file that names data files by id, only the positions in `data_file_id`, ascending. OperationalError when the
-    file cannot be read, DataError when it is no delete file. The arrays are read-only: they are shared through a cache,
-    since the content behind a path never changes.
+    `key` is that of an encrypted file, in base64. Of a file that names data files by id, only the positions in
+    `data_file_id`, ascending. OperationalError when the file cannot be read, DataError when it is no delete file. The
+    arrays are read-only: they are shared through a cache, since the content behind a path never changes.
     """
     found = _cache.get(path)
     if found is None:
-        found = _decode(storage.read_bytes(path), path)
+        data = storage.read_bytes(path)
+        found = _decode(data if key is None else encryption.decrypt(data, key, path), path)
         _cache.put(path, found)
-    return _part(found, data_file_id)
-
-
-def of_table(rows: pa.Table, path: str, data_file_id: int | None = None) -> tuple[Positions, Positions | None]:
-    """As `read`, of a file that was read already."""
-    return _part(_of_table(rows, path), data_file_id)
-
-
-def _part(found: _Deletes, data_file_id: int | None) -> tuple[Positions, Positions | None]:
     if found.owners is not None and data_file_id is not None:
         found = found.of(data_file_id)
     return found.positions, found.snapshots

@@ -48,6 +48,8 @@ class WrittenFile:
     has_row_ids: bool = False
     """Whether the file embeds the row ids of its rows (all rows: versions of rows that existed before)."""
     row_group_count: int | None = None
+    encryption_key: str | None = None
+    """In base64, of an encrypted file."""
     layout: FileLayout = OWN_LAYOUT
     names: NameMapping | None = None
     """How columns are found in a file that another program wrote; None = by field id."""

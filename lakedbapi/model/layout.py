@@ -27,6 +27,8 @@ class FileLayout:
     """
     row_id_column: str | None = "_ducklake_internal_row_id"
     """The column that keeps the row ids of rows that existed before; None = files embed none."""
+    encrypted: bool = False
+    """Whether each file is encrypted, with a new key of its own."""
     row_snapshot_column: str = "_ducklake_internal_snapshot_id"
 
     def name(self, field: Field) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import posixpath
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime, timezone
@@ -50,8 +50,6 @@ class Storage:
         self.root = root
         self.filesystem = filesystem
         self.is_local = isinstance(filesystem, LocalFileSystem)
-        self.decrypted: Callable[[str, str], pa.Table] | None = None
-        """Reads an encrypted Parquet file with its base64 key, where somebody here can."""
 
     @classmethod
     def of(cls, url: str, storage_options: Mapping[str, Any] | None = None) -> Storage:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -11,30 +12,24 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from lakedbapi.errors import DataError, OperationalError
+from lakedbapi.storage import encryption
 from lakedbapi.storage.filesystem import Storage
 
 
-def read_field(storage: Storage, path: str, field_id: int, name: str) -> pa.ChunkedArray | None:
-    """The top-level column with `field_id`, else one without field id called `name`; None if there is neither."""
-    try:
-        with storage.filesystem.open(path, "rb") as source, pq.ParquetFile(source) as file:
-            column = _find(file.schema_arrow, field_id, name)
-            return None if column is None else file.read(columns=[column]).column(0)
-    except OSError as error:
-        raise OperationalError(f"{path}: reading it failed: {error}") from error
-    except pa.ArrowInvalid as error:
-        raise DataError(f"{path}: not a readable Parquet file: {error}") from error
+def read_field(storage: Storage, path: str, field_id: int, name: str, key: str | None = None) -> pa.ChunkedArray | None:
+    """The top-level column with `field_id`, else one without field id called `name`; None if there is neither.
+
+    `key` is that of an encrypted file, in base64.
+    """
+    with _opened(storage, path, key) as (_, file):
+        column = _find(file.schema_arrow, field_id, name)
+        return None if column is None else file.read(columns=[column]).column(0)
 
 
 def row_count(storage: Storage, path: str) -> int:
     """The rows of a file, from its footer."""
-    try:
-        with storage.filesystem.open(path, "rb") as source, pq.ParquetFile(source) as file:
-            return int(file.metadata.num_rows)
-    except OSError as error:
-        raise OperationalError(f"{path}: reading it failed: {error}") from error
-    except pa.ArrowInvalid as error:
-        raise DataError(f"{path}: not a readable Parquet file: {error}") from error
+    with _opened(storage, path) as (_, file):
+        return int(file.metadata.num_rows)
 
 
 def _find(schema: pa.Schema, field_id: int, name: str) -> str | None:
@@ -43,17 +38,14 @@ def _find(schema: pa.Schema, field_id: int, name: str) -> str | None:
     return next((column for column, id in ids.items() if id == wanted), name if ids.get(name, b"") is None else None)
 
 
-def read_fields(storage: Storage, path: str, field_ids: Sequence[int]) -> dict[int, pa.ChunkedArray]:
-    """The top-level columns with these field ids, without those that the file does not have."""
-    try:
-        with storage.filesystem.open(path, "rb") as source, pq.ParquetFile(source) as file:
-            found = {id: _find(file.schema_arrow, id, "") for id in field_ids}
-            names = [name for name in found.values() if name]
-            table = file.read(columns=names) if names else None
-    except OSError as error:
-        raise OperationalError(f"{path}: reading it failed: {error}") from error
-    except pa.ArrowInvalid as error:
-        raise DataError(f"{path}: not a readable Parquet file: {error}") from error
+def read_fields(
+    storage: Storage, path: str, field_ids: Sequence[int], key: str | None = None
+) -> dict[int, pa.ChunkedArray]:
+    """The top-level columns with these field ids, as far as the file has them; `key` as in `read_field`."""
+    with _opened(storage, path, key) as (_, file):
+        found = {id: _find(file.schema_arrow, id, "") for id in field_ids}
+        names = [name for name in found.values() if name]
+        table = file.read(columns=names) if names else None
     return {} if table is None else {id: table.column(name) for id, name in found.items() if name}
 
 
@@ -100,10 +92,12 @@ def read_footer(storage: Storage, path: str) -> Footer:
 
 
 @contextmanager
-def _opened(storage: Storage, path: str) -> Iterator[tuple[Any, pq.ParquetFile]]:
+def _opened(storage: Storage, path: str, key: str | None = None) -> Iterator[tuple[Any, pq.ParquetFile]]:
     try:
-        with storage.filesystem.open(path, "rb") as source, pq.ParquetFile(source) as file:
-            yield source, file
+        with storage.filesystem.open(path, "rb") as stored:
+            source = stored if key is None else io.BytesIO(encryption.decrypt(stored.read(), key, path))
+            with pq.ParquetFile(source) as file:
+                yield source, file
     except OSError as error:
         raise OperationalError(f"{path}: reading it failed: {error}") from error
     except pa.ArrowInvalid as error:

@@ -44,13 +44,13 @@ def test_round_trip_with_snapshots(storage: Storage) -> None:
 
 def test_columns_have_the_field_ids_of_the_specification(storage: Storage) -> None:
     path = storage.join("d.parquet")
-    size, footer = parquet.write(storage, path, "/data/a.parquet", POSITIONS, np.array([3, 4, 4]))
+    written = parquet.write(storage, path, "/data/a.parquet", POSITIONS, np.array([3, 4, 4]))
     file = pq.ParquetFile(path)
     ids = {f.name: int(f.metadata[b"PARQUET:field_id"]) for f in file.schema_arrow}
     assert ids == {"file_path": 2147483646, "pos": 2147483645, "_ducklake_internal_snapshot_id": 2147483539}
     assert file.read().column("file_path").to_pylist() == ["/data/a.parquet"] * 3
-    assert size == Path(path).stat().st_size
-    assert footer == file.metadata.serialized_size
+    assert written.size == Path(path).stat().st_size
+    assert written.footer_size == file.metadata.serialized_size
 
 
 def test_columns_are_found_by_field_id_whatever_their_names(storage: Storage) -> None:
@@ -90,9 +90,22 @@ def test_what_was_written_is_known_without_reading(storage: Storage) -> None:
 def test_a_hundred_thousand_positions_take_less_than_two_bytes_each(storage: Storage) -> None:
     path = storage.join("d.parquet")
     positions = np.arange(0, 1_000_000, 10)
-    size, _ = parquet.write(storage, path, "/data/a.parquet", positions, np.full(len(positions), 3))
-    assert size < 200_000
+    written = parquet.write(storage, path, "/data/a.parquet", positions, np.full(len(positions), 3))
+    assert written.size < 200_000
     assert parquet.read(storage, copied(storage, path))[0].tolist() == positions.tolist()
+
+
+def test_encrypted_positions_need_their_key(storage: Storage) -> None:
+    path = storage.join("d.parquet")
+    positions = np.arange(0, 1_000_000, 10)
+    written = parquet.write(storage, path, "/data/a.parquet", positions, positions + 3, encrypted=True)
+    assert written.size == Path(path).stat().st_size < 400_000
+    found, snapshots = parquet.read(storage, copied(storage, path), key=written.key)
+    assert found.tolist() == positions.tolist()
+    assert snapshots is not None
+    assert snapshots.tolist() == (positions + 3).tolist()
+    with pytest.raises(DataError, match="another key"):
+        parquet.read(storage, copied(storage, path).replace("copy", "./copy"), key="A" * 22 + "==")
 
 
 def test_cached_positions_cannot_be_changed(storage: Storage) -> None:

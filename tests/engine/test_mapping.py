@@ -7,7 +7,6 @@ import pytest
 
 from lakedbapi.engine.base import FILENAME, PART, ROW_ID, ROW_SNAPSHOT, Query, WriteOptions
 from lakedbapi.engine.duckdb import DuckDBEngine
-from lakedbapi.errors import NotSupportedError
 from lakedbapi.model.scan import NAME, POSITION, FileGroup, Scan
 from lakedbapi.model.types import Decimal, Field, List, Map, Scalar, Schema, Struct, Type
 
@@ -151,13 +150,6 @@ def test_an_empty_scan_has_the_right_types(ask: Ask) -> None:
     assert ask("select typeof(d), typeof(l) from (select 1) left join t on true", Scan(empty)) == [
         ("DECIMAL(9,2)", "INTEGER[]")
     ]
-
-
-def test_fields_in_encrypted_files_are_refused(engine: DuckDBEngine, directory: str, ask: Ask) -> None:
-    files = write(engine, directory, "select 1, 'a'")
-    schema = Schema((Field("s", Struct((Field("a", Scalar("int32"), 2),)), 1),))
-    with pytest.raises(NotSupportedError, match="encrypted"):
-        ask("select * from t", Scan(schema, (group(files, encryption_keys={0: "aa"}),)))
 
 
 def struct(*fields: Field) -> Struct:

@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 
 from lakedbapi.engine.base import Engine, Query, Relation, RelationName, Result, ScanRelation, WriteOptions
 from lakedbapi.engine.duckdb import blame, confine, driver, errors, pool, write
+from lakedbapi.engine.duckdb.encrypting import EncryptingFileSystem
 from lakedbapi.engine.duckdb.parameters import bind
 from lakedbapi.engine.duckdb.relations import Broken, define, use
 from lakedbapi.engine.duckdb.resources import Resources
@@ -90,17 +91,6 @@ class DuckDBEngine(Engine):
         try:
             embedded = write.embedded_columns(options.layout, row_ids, row_snapshots)
             return write.write(execution, source, schema, options, embedded)
-        finally:
-            execution.close()
-
-    def decrypted(self, path: str, key: str) -> pa.Table:
-        """All of an encrypted Parquet file, such as a delete file; `key` is its base64 key."""
-        execution = self._open({}, ("memory", "main"))
-        try:
-            execution.prepare()
-            resources = execution.resources()
-            text = f"SELECT * FROM read_parquet({resources.paths(pa.array([path]))}, {resources.encryption(key)})"
-            return execution.start(text, {}).read_all()
         finally:
             execution.close()
 
@@ -199,7 +189,7 @@ class Execution:
             raise
 
     def resources(self) -> Resources:
-        return Resources(self.cursor, self._instance.confined, self._instance.threads)
+        return Resources(self.cursor, self._instance.confined, self._instance.threads, self.filesystems)
 
     def start(self, sql: str, parameters: Mapping[str, object]) -> pa.RecordBatchReader:
         """Start a statement, after `prepare`."""
@@ -214,6 +204,9 @@ class Execution:
             yield other
         finally:
             other.close()
+
+    def encrypted_output(self) -> EncryptingFileSystem:
+        return self._instance.encrypted_output()
 
     def confine(self, directory: str) -> None:
         """Refuse a directory to write to that a link leads out of the data paths."""

@@ -15,7 +15,7 @@ from lakedbapi.engine.duckdb.mapping import found_in, needs_footers
 from lakedbapi.engine.duckdb.perfile import PerFile
 from lakedbapi.engine.duckdb.resources import Resources
 from lakedbapi.engine.duckdb.source import Piece, Source
-from lakedbapi.errors import DataError, NotSupportedError
+from lakedbapi.errors import DataError
 from lakedbapi.model import scan as model
 from lakedbapi.model.scan import FileGroup
 from lakedbapi.model.sql_types import quote_identifier
@@ -48,15 +48,11 @@ def _pieces(
         methods = deletions.methods(vectors, counts, exhaustive=in_order, threads=resources.threads)
     together = deletions.read_together(methods, counts, threads=resources.threads)
     for rows in _keys_apart(group, _told_apart(group, together)):
-        if group.encryption_keys and needs_footers(schema, group):
-            raise NotSupportedError(
-                "Columns with fields inside cannot be read from encrypted files: DuckDB does not tell the ids of the "
-                "fields. Select the table with DuckDB, or keep such columns in a lake that is not encrypted."
-            )
         if not needs_footers(schema, group):
             yield Piece(group, rows, first_part, methods[rows], None)
             continue
-        for file_schema, same in file_schemas(group.files.column("path"), rows, resources):
+        paths = group.files.column("path")
+        for file_schema, same in file_schemas(paths, rows, resources, group.encryption_keys):
             yield Piece(found_in(file_schema, group), same, first_part, methods[same], file_schema)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,7 +12,9 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from lakedbapi.engine.duckdb import driver
+from lakedbapi.engine.duckdb.output import filesystem_of
 from lakedbapi.engine.duckdb.resources import Resources
+from lakedbapi.storage import encryption
 
 _CACHED_FILES = 100_000
 
@@ -45,11 +47,16 @@ class FileSchema:
 
 
 def file_schemas(
-    paths: pa.ChunkedArray, rows: npt.NDArray[np.int64], resources: Resources
+    paths: pa.ChunkedArray, rows: npt.NDArray[np.int64], resources: Resources, keys: Mapping[int, str] = {}
 ) -> Iterator[tuple[FileSchema, npt.NDArray[np.int64]]]:
-    """The distinct schemas among the files at `rows` of `paths`, each with the rows that have it."""
+    """The distinct schemas among the files at `rows` of `paths`, each with the rows that have it; `keys` are those of
+    encrypted files, by row."""
     names: list[str] = paths.take(pa.array(rows)).to_pylist()
-    _load([name for name in names if name not in _cache], resources)
+    encrypted = {name: keys[row] for name, row in zip(names, rows.tolist(), strict=True) if row in keys}
+    _load([name for name in names if name not in _cache and name not in encrypted], resources)
+    for name, key in encrypted.items():
+        if name not in _cache:
+            _load_encrypted(name, key, resources)
     grouped: dict[FileSchema, list[int]] = {}
     for name, row in zip(names, rows.tolist(), strict=True):
         grouped.setdefault(_cache.get(name), []).append(row)
@@ -82,12 +89,22 @@ def _load(paths: Sequence[str], resources: Resources) -> None:
         _cache.put(path, FileSchema(columns, types[columns]))
 
 
-def _tree(elements: Iterable[dict[str, object]]) -> tuple[Node, ...]:
+def _load_encrypted(path: str, key: str, resources: Resources) -> None:
+    """DuckDB does not tell the schema of an encrypted file itself."""
+    fs = filesystem_of(path, resources.filesystems)
+    with open(path, "rb") if fs is None else fs.open(path, "rb") as source:
+        elements = encryption.schema_elements(source, key, path)
+    source_sql = f"read_parquet({resources.paths(pa.array([path]))}, {resources.encryption(key)})"
+    described = driver.rows(resources.cursor, f"DESCRIBE SELECT * FROM {source_sql}", {})
+    _cache.put(path, FileSchema(_tree(elements), tuple(str(row["column_type"]) for row in described)))
+
+
+def _tree(elements: Iterable[Mapping[str, object]]) -> tuple[Node, ...]:
     """From the footer's depth-first list of elements; the first one is the root."""
     return _node(iter(elements)).children
 
 
-def _node(elements: Iterator[dict[str, object]]) -> Node:
+def _node(elements: Iterator[Mapping[str, object]]) -> Node:
     element = next(elements)
     count, field_id = element["num_children"], element["field_id"]
     assert isinstance(count, int)

@@ -12,8 +12,10 @@ import fsspec
 
 from lakedbapi.engine.base import RelationName
 from lakedbapi.engine.duckdb import confine, driver, output
+from lakedbapi.engine.duckdb.encrypting import EncryptingFileSystem, encrypting_path
 from lakedbapi.errors import ProgrammingError
 from lakedbapi.model.sql_types import quote_identifier, quote_literal
+from lakedbapi.storage.encryption import check_available
 
 _MAX_IDLE = 4
 _RESERVED = frozenset({"memory", "temp", "system", ""})
@@ -38,8 +40,19 @@ class Instance:
     defined: dict[RelationName, str] = field(default_factory=dict)
     schemas: set[tuple[str, str]] = field(default_factory=set)
     lock: threading.RLock = field(default_factory=threading.RLock)
+    filesystems: tuple[fsspec.AbstractFileSystem, ...] = ()
+    encrypting: EncryptingFileSystem | None = None
     broken: bool = False
     """Whether a statement failed by a fault of DuckDB, after which it refuses all others."""
+
+    def encrypted_output(self) -> EncryptingFileSystem:
+        """Where files are encrypted while they are written."""
+        check_available()
+        with self.lock:
+            if self.encrypting is None:
+                self.encrypting = EncryptingFileSystem(self.filesystems)
+                self.connection.register_filesystem(self.encrypting)
+            return self.encrypting
 
     def attach(self, catalogs: Iterable[str]) -> None:
         """Make exactly `catalogs` the attached ones, each an empty in-memory database."""
@@ -80,7 +93,7 @@ def acquire(roots: Sequence[str], filesystems: Sequence[fsspec.AbstractFileSyste
     connection = _connect(directories, filesystems, allow_external)
     threads = driver.rows(connection, "SELECT current_setting('threads') AS threads", {})[0]["threads"]
     assert isinstance(threads, int)
-    return Instance(key, connection, confined, threads)
+    return Instance(key, connection, confined, threads, filesystems=tuple(filesystems))
 
 
 def release(instance: Instance) -> None:
@@ -120,6 +133,7 @@ def _connect(
         "SET enable_progress_bar = false",
     ]
     if not allow_external:
+        directories = (*directories, *map(encrypting_path, directories))
         settings += [
             "SET autoinstall_known_extensions = false",
             "SET autoload_known_extensions = false",

@@ -37,7 +37,7 @@ def define(instance: Instance, cursor: duckdb.DuckDBPyConnection, relations: Map
     dropped = [name for name in instance.defined if name not in relations or name in unusable]
     for name in dropped:
         _drop(instance, cursor, name)
-    resources = Resources(cursor, instance.confined, instance.threads)
+    resources = Resources(cursor, instance.confined, instance.threads, instance.filesystems)
     changed = bool(dropped)
     for name, relation in relations.items():
         if not isinstance(relation, (View, Macro, Unusable)):

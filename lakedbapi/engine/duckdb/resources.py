@@ -9,6 +9,7 @@ import duckdb
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from fsspec import AbstractFileSystem
 
 from lakedbapi.engine.duckdb import confine, driver
 from lakedbapi.model.sql_types import quote_literal
@@ -25,13 +26,19 @@ _LIST_BYTES = 1 << 20
 
 
 class Resources:
-    """`confined` are the directories to keep paths in, None where DuckDB does; `threads` those that a query gets."""
+    """`confined` are the directories to keep paths in, None where DuckDB does; `threads` those that a query gets;
+    `filesystems` serve the URLs among the paths."""
 
     def __init__(
-        self, cursor: duckdb.DuckDBPyConnection, confined: Sequence[str] | None = None, threads: int = 1
+        self,
+        cursor: duckdb.DuckDBPyConnection,
+        confined: Sequence[str] | None = None,
+        threads: int = 1,
+        filesystems: Sequence[AbstractFileSystem] = (),
     ) -> None:
         self.cursor = cursor
         self.threads = threads
+        self.filesystems = filesystems
         self._confined = confined
 
     def register(self, rows: pa.Table | pa.RecordBatchReader) -> str:

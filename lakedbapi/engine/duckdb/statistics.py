@@ -52,7 +52,7 @@ def written_file(
     }
     partition = record["partition_keys"] or {}
     assert isinstance(partition, dict)
-    extra = record.get("extra_info")
+    extra, key = record.get("extra_info"), record.get("encryption_key")
     groups = extra.get("row_group_count") if isinstance(extra, dict) else None
     return WrittenFile(
         path=str(record["filename"]),
@@ -64,6 +64,7 @@ def written_file(
         partition_values=tuple(_partition_value(partition[key.name], options) for key in keys),
         has_row_ids=row_ids,
         row_group_count=None if groups is None else int(groups),
+        encryption_key=None if key is None else str(key),
         layout=options.layout,
     )
 

@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from lakedbapi.engine.base import Query, WriteOptions
 from lakedbapi.engine.duckdb import driver, output
+from lakedbapi.engine.duckdb.encrypting import EncryptingFileSystem, encrypting_path
 from lakedbapi.engine.duckdb.exact import as_stored, stored, without_bounds
 from lakedbapi.engine.duckdb.parameters import bind
 from lakedbapi.engine.duckdb.partitioning import Key, as_text, only_identity, partition_keys, with_buckets
@@ -82,8 +83,12 @@ def _copy(
     execution.confine(directory)
     single = f"{directory}{token}{options.layout.suffix}.parquet"
     target = directory.rstrip("/") if _many_files(keys, options) else single
+    encrypting = execution.encrypted_output() if options.layout.encrypted else None
     try:
-        records = execution.rows(f"COPY ({rows}) TO {quote_literal(target)} ({', '.join(settings)})", parameters)
+        to = quote_literal(target if encrypting is None else encrypting_path(target))
+        records = execution.rows(f"COPY ({rows}) TO {to} ({', '.join(settings)})", parameters)
+        if encrypting is not None:
+            records = [_encrypted(record, encrypting) for record in records]
     except BaseException:
         output.remove_all(directory, token, execution.filesystems)
         raise
@@ -95,6 +100,13 @@ def _copy(
         for record in records
         if record["count"]
     )
+
+
+def _encrypted(record: Mapping[str, object], encrypting: EncryptingFileSystem) -> dict[str, object]:
+    """What COPY tells about a file, as it is now that it is encrypted."""
+    path, file = encrypting.take(str(record["filename"]))
+    found = {"filename": path, "file_size_bytes": file.size, "footer_size_bytes": file.footer_size}
+    return {**record, **found, "encryption_key": file.key}
 
 
 def _only_in_path(keys: Sequence[Key], options: WriteOptions) -> list[Field]:

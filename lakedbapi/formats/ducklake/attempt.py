@@ -70,6 +70,8 @@ class Attempt:
     connection: Connection
     previous: SnapshotRow
     time: datetime
+    encrypted: bool
+    """Whether all files must be encrypted."""
     ids: Counters = field(init=False)
     made: ChangesMade = field(init=False, default_factory=ChangesMade)
     schema_changed: bool = field(init=False, default=False)

@@ -39,6 +39,7 @@ from lakedbapi.formats.ducklake.snapshot import DuckLakeSnapshot
 from lakedbapi.formats.ducklake.versions import DEFAULT, check_version, has_1_1
 from lakedbapi.model.catalog import AsOf, OptionInfo, SchemaInfo, SnapshotInfo, TableInfo
 from lakedbapi.model.changes import Changes
+from lakedbapi.model.layout import OWN_LAYOUT, FileLayout
 from lakedbapi.model.types import UNASSIGNED
 from lakedbapi.storage.filesystem import Storage
 
@@ -58,6 +59,7 @@ CAPABILITIES = Capabilities(
     maintenance=True,
     partition_transforms=frozenset({"identity", "year", "month", "day", "hour", "bucket"}),
 )
+_ENCRYPTED_LAYOUT = replace(OWN_LAYOUT, encrypted=True)
 _KEPT = 16
 """Snapshots, and schemas of snapshots, that are kept at hand."""
 
@@ -282,9 +284,18 @@ class DuckLakeCatalog(Catalog):
 
     def delete_format(self, table: TableInfo) -> DeleteFormat:
         """How deletes in `table` are written. Readers of format 1.0 take no containers."""
+        if self.is_encrypted:
+            return DeleteFormat.ENCRYPTED
         if self.option("write_deletion_vectors", table) != "true":
             return DeleteFormat.PARQUET
         return DeleteFormat.VECTORS if has_1_1(self.backend.tables.version) else DeleteFormat.BARE_VECTORS
+
+    @property
+    def is_encrypted(self) -> bool:
+        return self.option("encrypted") == "true"
+
+    def file_layout(self, table: TableInfo) -> FileLayout:
+        return _ENCRYPTED_LAYOUT if self.is_encrypted else OWN_LAYOUT
 
     def data_directory(self, table: TableInfo, schema: SchemaInfo) -> str:
         if table.path is not None:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from sqlalchemy import exc
 from sqlalchemy.engine import Connection
 
-from lakedbapi.errors import CommitUnknownError, Error, NotSupportedError, OperationalError, ProgrammingError
+from lakedbapi.errors import CommitUnknownError, Error, OperationalError, ProgrammingError
 from lakedbapi.formats.base import CommitResult, Snapshot
 from lakedbapi.formats.ducklake import conflicts, identity
 from lakedbapi.formats.ducklake.attempt import Attempt, newest_snapshot
@@ -79,10 +79,6 @@ class SnapshotCommit(ABC):
         with suppress(OperationalError):
             self._catalog.storage.delete(sorted(self._delete_files.paths - kept))
 
-    def _check_not_encrypted(self) -> None:
-        if self._catalog.option("encrypted") == "true":
-            raise NotSupportedError("this lake is encrypted: it can be read here, but rows are not written encrypted")
-
     def _succeed(self) -> Attempt:
         """Try until an attempt is committed; lost races are tried again, conflicts of the content are not."""
         deadline, wait = time.monotonic() + _PATIENCE, _FIRST_WAIT
@@ -129,7 +125,8 @@ class SnapshotCommit(ABC):
     def _write(self, connection: Connection) -> Attempt:
         """Write all rows of the new snapshot."""
         previous = newest_snapshot(connection, self._backend.tables)
-        attempt = Attempt(self._backend, connection, previous, max(datetime.now(timezone.utc), previous.time))
+        now = max(datetime.now(timezone.utc), previous.time)
+        attempt = Attempt(self._backend, connection, previous, now, self._catalog.is_encrypted)
         self._write_content(attempt)
         if attempt.makes_snapshot:
             self._snapshot_rows(attempt)
@@ -188,7 +185,6 @@ class Committer(SnapshotCommit):
         return self._commit()
 
     def _check_allowed(self) -> None:
-        self._check_not_encrypted()
         if self._catalog.option("require_commit_message") == "true" and not self._changes.message:
             raise ProgrammingError(
                 "this lake has require_commit_message set, and the transaction has no commit message; set one first"

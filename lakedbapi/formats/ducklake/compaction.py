@@ -114,7 +114,6 @@ class TableMaintenanceCommit(SnapshotCommit):
         self._table = table
 
     def commit(self) -> CommitResult:
-        self._check_not_encrypted()
         return self._commit()
 
     @property

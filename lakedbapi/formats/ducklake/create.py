@@ -22,7 +22,7 @@ def is_initialised(connection: Connection, backend: Backend) -> bool:
     return connection.execute(select(metadata.c.value).where(metadata.c.key == "version")).first() is not None
 
 
-def create_catalog(backend: Backend, data_path: str, version: str) -> None:
+def create_catalog(backend: Backend, data_path: str, version: str, *, encrypted: bool) -> None:
     """Make an empty catalog of a format version, with its files in `data_path`, unless another process is first."""
     try:
         with backend.creation() as connection:
@@ -30,14 +30,14 @@ def create_catalog(backend: Backend, data_path: str, version: str) -> None:
             if not is_initialised(connection, backend):
                 for table in backend.tables.collection.sorted_tables:
                     connection.execute(CreateTable(table, if_not_exists=not backend.transactional_ddl))
-                _insert_first_rows(connection, backend, data_path)
+                _insert_first_rows(connection, backend, data_path, encrypted)
     except ConflictError:
         with backend.read() as connection:
             if not is_initialised(connection, backend):
                 raise
 
 
-def _insert_first_rows(connection: Connection, backend: Backend, data_path: str) -> None:
+def _insert_first_rows(connection: Connection, backend: Backend, data_path: str, encrypted: bool) -> None:
     tables = backend.tables
     connection.execute(
         insert(tables.snapshot).values(
@@ -59,7 +59,12 @@ def _insert_first_rows(connection: Connection, backend: Backend, data_path: str)
             path_is_relative=True,
         )
     )
-    facts = {"version": tables.version, "created_by": _own_name(), "data_path": data_path, "encrypted": "false"}
+    facts = {
+        "version": tables.version,
+        "created_by": _own_name(),
+        "data_path": data_path,
+        "encrypted": str(encrypted).lower(),
+    }
     connection.execute(insert(tables.metadata), [{"key": key, "value": value} for key, value in facts.items()])
 
 

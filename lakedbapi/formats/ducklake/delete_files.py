@@ -67,6 +67,8 @@ class DeleteFormat(enum.Enum):
     """A file that is one deletion vector. It has no place for several snapshots: those go to Parquet."""
     VECTORS = "vectors"
     """As `BARE_VECTORS`, but a Puffin container where there are several snapshots."""
+    ENCRYPTED = "encrypted"
+    """Parquet, each file with a key of its own. Puffin has no encryption that DuckDB reads."""
 
 
 @dataclass(frozen=True)
@@ -81,6 +83,7 @@ class WrittenDeletes:
     begin_snapshot: int
     partial_max: int | None
     row_group_count: int | None
+    encryption_key: str | None = None
 
 
 def write_deletes(
@@ -94,12 +97,15 @@ def write_deletes(
     first, last = int(deletions.snapshots.min()), int(deletions.snapshots.max())
     several = first != last
     partial_max = last if several else None
-    if format is DeleteFormat.PARQUET or (several and format is DeleteFormat.BARE_VECTORS):
+    encrypted = format is DeleteFormat.ENCRYPTED
+    if encrypted or format is DeleteFormat.PARQUET or (several and format is DeleteFormat.BARE_VECTORS):
         path += "parquet"
         snapshots = deletions.snapshots if several else None
-        size, footer_size = parquet.write(storage, path, data_file, deletions.positions, snapshots)
+        file = parquet.write(storage, path, data_file, deletions.positions, snapshots, encrypted=encrypted)
         groups = parquet.row_group_count(len(deletions))
-        return WrittenDeletes(path, "parquet", len(deletions), size, footer_size, first, partial_max, groups)
+        return WrittenDeletes(
+            path, "parquet", len(deletions), file.size, file.footer_size, first, partial_max, groups, file.key
+        )
     path += "puffin"
     data, footer_size = _container(data_file, deletions) if several else (roaring.encode(deletions.vector), 0)
     storage.write_exclusive(path, data)
@@ -116,15 +122,20 @@ def _container(data_file: str, deletions: Deletions) -> tuple[bytes, int]:
     return container.data, container.footer_size
 
 
-def read_deletes(storage: Storage, path: str, format: str, begin_snapshot: int, data_file_id: int) -> Deletions:
-    """What a delete file lists of one data file; positions without a snapshot belong to `begin_snapshot`."""
+def read_deletes(
+    storage: Storage, path: str, format: str, begin_snapshot: int, data_file_id: int, key: str | None = None
+) -> Deletions:
+    """What a delete file lists of one data file; positions without a snapshot belong to `begin_snapshot`.
+
+    `key` is that of an encrypted file; vectors are never encrypted.
+    """
     if format == "puffin":
         blobs = puffin_blobs(storage.read_bytes(path), path, begin_snapshot)
         versions = [Deletions.at(decode_vectors(blobs[snapshot], path), snapshot) for snapshot in sorted(blobs)]
         return functools.reduce(operator.or_, versions, Deletions.of((), ()))
     if format != "parquet":
         raise NotSupportedError(f"delete file {path}: delete files of format {format!r} cannot be read or extended")
-    positions, snapshots = parquet.read(storage, path, data_file_id)
+    positions, snapshots = parquet.read(storage, path, data_file_id, key)
     return Deletions(positions, np.full(len(positions), begin_snapshot, np.int64) if snapshots is None else snapshots)
 
 

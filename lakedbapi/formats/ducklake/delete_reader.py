@@ -8,7 +8,6 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 import pyarrow.compute as pc
 
 from lakedbapi.deletes import parquet
@@ -55,22 +54,11 @@ class DeleteReader:
 
     def later_rows(self, file: Mapping[str, Any], snapshot: int) -> DeleteVector:
         """Positions of the rows in a data file that were added after `snapshot`: merged files hold rows of many."""
-        if file["encryption_key"] is not None:
-            rows = _decrypted(self._storage, file["path"], file["encryption_key"])
-            embedded = parquet.SNAPSHOT_COLUMN in rows.column_names
-            snapshots = rows.column(parquet.SNAPSHOT_COLUMN) if embedded else None
-        else:
-            snapshots = row_snapshots(self._storage, file["path"], file[INFO])
+        snapshots = row_snapshots(self._storage, file["path"], file[INFO], file["encryption_key"])
         if snapshots is None:
             return DeleteVector()
         later = pc.fill_null(pc.greater(snapshots, snapshot), False).to_numpy()
         return DeleteVector.of(np.flatnonzero(later))
-
-
-def _decrypted(storage: Storage, path: str, key: str) -> pa.Table:
-    if storage.decrypted is None:
-        raise NotSupportedError(f"{path} is encrypted: read the table through a connection")
-    return storage.decrypted(path, key)
 
 
 def _read_parquet(
@@ -78,12 +66,7 @@ def _read_parquet(
 ) -> tuple[DeleteVector, int]:
     """The positions deleted at `snapshot`, and the last snapshot that deleted some."""
     begin: int = file["delete_snapshot_id"]
-    key = file["delete_encryption_key"]
-    if key is None:
-        positions, snapshots = parquet.read(storage, file["delete_path"], data_file_id)
-    else:
-        rows = _decrypted(storage, file["delete_path"], key)
-        positions, snapshots = parquet.of_table(rows, file["delete_path"], data_file_id)
+    positions, snapshots = parquet.read(storage, file["delete_path"], data_file_id, file["delete_encryption_key"])
     if snapshots is None:
         return DeleteVector.of(positions), begin
     last = int(snapshots.max(initial=begin))

@@ -115,8 +115,10 @@ class _Feed:
         """The snapshot that added each row of a file."""
         begin, count = int(self._begins[number]), int(self._counts[number])
         if self._is_partial[number]:
-            path, info = (self._history.files.column(name)[number].as_py() for name in ("path", INFO))
-            embedded = row_snapshots(self._catalog.storage, path, info)
+            names = ("path", INFO, "encryption_key")
+            embedded = row_snapshots(
+                self._catalog.storage, *(self._history.files.column(name)[number].as_py() for name in names)
+            )
             if embedded is not None:
                 snapshots: Positions = pc.fill_null(embedded, begin).to_numpy()
                 return snapshots
@@ -191,8 +193,10 @@ class _Feed:
         return left_out.complement(count).to_numpy()
 
     def _file_rows(self, number: int, positions: Positions) -> FileRows:
-        file = self._history.files.slice(number, 1)
-        return FileRows(file.column("path")[0].as_py(), file.column("row_id_start")[0].as_py(), positions)
+        path, row_id_start, key = (
+            self._history.files.column(name)[number].as_py() for name in ("path", "row_id_start", "encryption_key")
+        )
+        return FileRows(path, row_id_start, positions, key)
 
     def _scan(self, files: Mapping[int, DeleteVector], rows: Sequence[RowGroup]) -> Scan:
         """`files`: the rows to leave out of each file."""

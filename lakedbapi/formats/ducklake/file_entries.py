@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from lakedbapi.errors import InternalError
 from lakedbapi.formats.ducklake.attempt import Attempt
 from lakedbapi.formats.ducklake.delete_files import WrittenDeletes
 from lakedbapi.formats.ducklake.files import save_name_mapping
@@ -23,6 +24,7 @@ def add_data_file(
 
     `partial_max` is the last snapshot of rows that have theirs embedded.
     """
+    _check_encrypted(attempt, file.path, file.encryption_key)
     tables = attempt.tables
     mapping_id = None if file.names is None else save_name_mapping(attempt, table_id, file.names)
     file_id = attempt.ids.file_id()
@@ -43,6 +45,7 @@ def add_data_file(
         footer_size=file.footer_size,
         row_id_start=row_id_start,
         partition_id=partition_id,
+        encryption_key=file.encryption_key,
         mapping_id=mapping_id,
         partial_max=partial_max,
         row_group_count=file.row_group_count,
@@ -77,6 +80,7 @@ def add_delete_file(
     attempt: Attempt, table_id: int, directory: str, data_file_id: int, written: WrittenDeletes
 ) -> None:
     """`directory` is the table's."""
+    _check_encrypted(attempt, written.path, written.encryption_key)
     path, is_relative = relative_to(directory, written.path)
     attempt.used_files.add(written.path)
     attempt.add(
@@ -91,9 +95,15 @@ def add_delete_file(
         delete_count=written.delete_count,
         file_size_bytes=written.file_size_bytes,
         footer_size=written.footer_size,
+        encryption_key=written.encryption_key,
         partial_max=written.partial_max,
         row_group_count=written.row_group_count,
     )
+
+
+def _check_encrypted(attempt: Attempt, path: str, key: str | None) -> None:
+    if attempt.encrypted and key is None:
+        raise InternalError(f"{path}: a file that is not encrypted would get into an encrypted lake")
 
 
 def schedule(attempt: Attempt, data_path: str, file_id: int, path: str) -> None:

@@ -242,5 +242,7 @@ def _pairs(row_ids: Numbers, begins: Numbers) -> npt.NDArray[np.void]:
 
 
 def _embedded(catalog: DuckLakeCatalog, file: WrittenFile, field_id: int) -> Numbers:
-    numbers: Numbers = pc.cast(read_fields(catalog.storage, file.path, [field_id])[field_id], pa.int64()).to_numpy()
+    numbers: Numbers = pc.cast(
+        read_fields(catalog.storage, file.path, [field_id], file.encryption_key)[field_id], pa.int64()
+    ).to_numpy()
     return numbers

@@ -45,6 +45,7 @@ class LiveDeleteFile:
     format: str
     delete_count: int
     begin_snapshot: int
+    encryption_key: str | None
 
 
 @dataclass(frozen=True)
@@ -87,12 +88,13 @@ def _delete_files(
         rows.format,
         rows.delete_count,
         rows.begin_snapshot,
+        rows.encryption_key,
     ).where(rows.table_id == table_id, rows.end_snapshot.is_(None), *_few(rows.data_file_id, file_ids))
     wanted = set(file_ids)
-    for file_id, id, path, is_relative, format, count, begin in connection.execute(live):
+    for file_id, id, path, is_relative, format, count, begin, key in connection.execute(live):
         if file_id in wanted:
             full_path = resolve(directory, path, is_relative)
-            yield file_id, LiveDeleteFile(id, file_id, full_path, format or "parquet", count, begin)
+            yield file_id, LiveDeleteFile(id, file_id, full_path, format or "parquet", count, begin, key)
 
 
 def _few(column: ColumnElement[int], ids: Sequence[int]) -> Sequence[ColumnElement[bool]]:
@@ -121,7 +123,9 @@ class DeleteFiles:
         return {written.path for written in self._written.values()}
 
     def deletions(self, file: LiveDeleteFile) -> Deletions:
-        return read_deletes(self._storage, file.path, file.format, file.begin_snapshot, file.data_file_id)
+        return read_deletes(
+            self._storage, file.path, file.format, file.begin_snapshot, file.data_file_id, file.encryption_key
+        )
 
     def write_all(self, writes: Sequence[tuple[DeletePlace, str, LiveDeleteFile | None, DeleteVector, int]]) -> None:
         """`write` with each of these arguments, several at once: each waits for the storage."""

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from sqlalchemy import select
 
-from lakedbapi.errors import NotSupportedError, OperationalError, ProgrammingError
+from lakedbapi.errors import OperationalError, ProgrammingError
 from lakedbapi.formats.base import Format
 from lakedbapi.formats.ducklake.backend import Backend
 from lakedbapi.formats.ducklake.backends import backend_for
@@ -16,10 +16,12 @@ from lakedbapi.formats.ducklake.create import create_catalog, is_initialised
 from lakedbapi.formats.ducklake.options import Options
 from lakedbapi.formats.ducklake.paths import data_directory
 from lakedbapi.formats.ducklake.versions import DEFAULT, READ, check_creatable, check_version
+from lakedbapi.storage.encryption import check_available
 from lakedbapi.storage.filesystem import Storage
 from lakedbapi.storage.options import storage_options
 
 _FILE_KINDS = ("sqlite", "duckdb")
+_DATA = (".parquet", ".puffin")
 
 
 class DuckLakeFormat(Format):
@@ -47,7 +49,8 @@ class DuckLakeFormat(Format):
         - `data_inlining_row_limit`: counts where the catalog stores no such option; not stored
         - `ducklake_version`: the format version of a new catalog, 1.0 (the default) or 1.1
         - `automatic_migration`: `true` = a catalog of version 0.3 or 0.4 becomes one of 1.0, unless `read_only`
-        - `encrypted`: `true` is refused for a new catalog
+        - `encrypted`: `true` = each file of a new catalog is encrypted, with its key in the catalog; it must agree with
+          what an existing catalog says
         - `storage_options.<name>`: what the fsspec filesystem of `data_path` takes; dots in `<name>` nest,
           `true`, `false`, JSON objects and lists become what they say
 
@@ -56,7 +59,7 @@ class DuckLakeFormat(Format):
         """
         create = create and not read_only and not _is_off(options.get("create_if_not_exists"))
         backend = backend_for(location, options, create=create)
-        _prepare_file(backend, create)
+        _prepare_file(backend, options, create)
         stored = self._stored_options(backend, options, create)
         version = check_version(stored.catalog.get("version"), backend.name)
         with backend.read() as connection:
@@ -76,33 +79,68 @@ class DuckLakeFormat(Format):
         if not exists:
             _check_new(options)
             version = options.get("ducklake_version") or DEFAULT
-            create_catalog(backend, _new_data_path(backend, options), version)
+            encrypted = _is_on(options.get("encrypted"))
+            create_catalog(backend, _new_data_path(backend, options), version, encrypted=encrypted)
         metadata = backend.tables.metadata.c
         with backend.read() as connection:
             rows = connection.execute(select(metadata.key, metadata.value, metadata.scope, metadata.scope_id)).all()
-        return Options.of((key, value, scope, scope_id) for key, value, scope, scope_id in rows)
+        stored = Options.of((key, value, scope, scope_id) for key, value, scope, scope_id in rows)
+        _check_encryption(backend, stored, options.get("encrypted"))
+        return stored
 
 
-def _prepare_file(backend: Backend, create: bool) -> None:
+def _prepare_file(backend: Backend, options: Mapping[str, str], create: bool) -> None:
     if backend.kind not in _FILE_KINDS:
         return
     path = Path(backend.name)
     if path.exists():
+        _check_not_cut(backend, path, options)
         return
     if not create:
         raise ProgrammingError(
             f"{path}: no such file, so there is no DuckLake catalog; connect without read_only to create one"
         )
+    _check_new(options)  # Before the database makes the file.
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise OperationalError(f"{path.parent}: making the directory failed: {error.strerror}") from error
 
 
+def _check_not_cut(backend: Backend, path: Path, options: Mapping[str, str]) -> None:
+    """An empty file is a new database, or what a full disk has left of a catalog: then there are data files."""
+    if backend.kind != "sqlite" or not _is_empty(path):
+        return
+    data_path = _new_data_path(backend, options)
+    found = Storage.of(data_path, storage_options(options)).list().column("path").to_pylist()
+    # Another process may have begun this lake, and written to it, in the meantime.
+    if any(name.endswith(_DATA) for name in found) and _is_empty(path):
+        raise OperationalError(
+            f"catalog {path} is an empty file, but there are data files in {data_path}: the catalog seems to be lost. "
+            "Restore it from a copy; to begin a new lake, remove the file or choose another data_path"
+        )
+
+
+def _is_empty(path: Path) -> bool:
+    try:
+        return path.stat().st_size == 0
+    except OSError:
+        return False
+
+
 def _check_new(options: Mapping[str, str]) -> None:
     check_creatable(options.get("ducklake_version") or DEFAULT)
     if _is_on(options.get("encrypted")):
-        raise NotSupportedError("encrypted lakes cannot be created; create it with DuckDB, or leave encrypted out")
+        check_available()
+
+
+def _check_encryption(backend: Backend, stored: Options, given: str | None) -> None:
+    is_encrypted = stored.catalog.get("encrypted") == "true"
+    if (_is_on(given) and not is_encrypted) or (_is_off(given) and is_encrypted):
+        raise ProgrammingError(
+            f"catalog {backend.name} is of a lake that is {'' if is_encrypted else 'not '}encrypted, which cannot be "
+            "changed; leave encrypted out, or copy the tables to a new lake"
+        )
 
 
 def _new_data_path(backend: Backend, options: Mapping[str, str]) -> str:

@@ -49,10 +49,13 @@ def _partial_max(info: str) -> int:
     return counted[-1][0] if counted else int(info[len(_EMBEDDED) :])
 
 
-def row_snapshots(storage: Storage, path: str, info: str | None) -> pa.ChunkedArray | None:
-    """The snapshot of each row of a file, NULL = the file's own; None when all are the file's own."""
+def row_snapshots(storage: Storage, path: str, info: str | None, key: str | None = None) -> pa.ChunkedArray | None:
+    """The snapshot of each row of a file, NULL = the file's own; None when all are the file's own.
+
+    `key` is that of an encrypted file.
+    """
     counted = counted_snapshots(info)
     if not counted:
-        return read_field(storage, path, ROW_SNAPSHOT_FIELD, SNAPSHOT_COLUMN)
+        return read_field(storage, path, ROW_SNAPSHOT_FIELD, SNAPSHOT_COLUMN, key)
     snapshots, counts = np.array(counted, np.int64).T
     return pa.chunked_array([np.repeat(snapshots, np.diff(counts, prepend=0))])

@@ -27,6 +27,7 @@ class FileRows:
     path: str
     row_id_start: int | None
     positions: Positions
+    encryption_key: str | None = None
 
 
 def unchanged_rows(
@@ -62,11 +63,11 @@ class _Contents:
 
 
 def _read(storage: Storage, rows: FileRows, schema: Schema, *, embedded_only: bool = False) -> _Contents:
-    ids = read_fields(storage, rows.path, [ROW_ID_FIELD]).get(ROW_ID_FIELD)
+    ids = read_fields(storage, rows.path, [ROW_ID_FIELD], rows.encryption_key).get(ROW_ID_FIELD)
     if ids is None and (embedded_only or rows.row_id_start is None):
         return _Contents(rows.positions[:0], rows.positions[:0], {})
     chosen = pa.array(rows.positions)
-    found = read_fields(storage, rows.path, [field.id for field in schema.fields])
+    found = read_fields(storage, rows.path, [field.id for field in schema.fields], rows.encryption_key)
     columns = {
         field.id: _typed(found[field.id].take(chosen), field)
         if field.id in found

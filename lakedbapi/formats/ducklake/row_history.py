@@ -51,9 +51,9 @@ def load_row_history(catalog: DuckLakeCatalog, table: TableInfo, first: int, las
         rows = _inlined_rows(connection, catalog, table, first, last)
         compactions = _compactions(connection, catalog, table, first, last)
     known = set(files.column("file_id").to_pylist())
-    for file_id, path, format, begin in delete_files:
+    for file_id, path, format, begin, key in delete_files:
         if file_id in known:
-            found = read_deletes(catalog.storage, path, format, begin, file_id)
+            found = read_deletes(catalog.storage, path, format, begin, file_id, key)
             deletions[file_id] = deletions[file_id] | found if file_id in deletions else found
     return RowHistory(files, {id: deletions[id].until(last) for id in known & deletions.keys()}, rows, compactions)
 
@@ -85,15 +85,15 @@ def files_between(
 
 def _delete_files(
     connection: Connection, catalog: DuckLakeCatalog, table: TableInfo, last: int
-) -> list[tuple[int, str, str, int]]:
-    """(data file id, path, format, begin snapshot), live or ended."""
+) -> list[tuple[int, str, str, int, str | None]]:
+    """(data file id, path, format, begin snapshot, encryption key), live or ended."""
     deletes = catalog.backend.tables.delete_file.c
     columns = deletes.data_file_id, deletes.path, deletes.path_is_relative, deletes.format, deletes.begin_snapshot
-    rows = select(*columns).where(deletes.table_id == table.id, deletes.begin_snapshot <= last)
+    rows = select(*columns, deletes.encryption_key).where(deletes.table_id == table.id, deletes.begin_snapshot <= last)
     directory = table.path or ""
     return [
-        (file_id, resolve(directory, path, is_relative), format or "parquet", begin)
-        for file_id, path, is_relative, format, begin in connection.execute(rows)
+        (file_id, resolve(directory, path, is_relative), format or "parquet", begin, key)
+        for file_id, path, is_relative, format, begin, key in connection.execute(rows)
     ]
 
 

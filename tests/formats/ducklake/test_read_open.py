@@ -210,6 +210,24 @@ def test_a_damaged_file_is_named(tmp_path: Path, damage: bytes | None) -> None:
         place.open().latest().tables()
 
 
+def test_an_emptied_catalog_is_no_new_lake(tmp_path: Path) -> None:
+    """What a full disk may leave: a new lake would look as if all tables were gone."""
+    catalog, data = tmp_path / "catalog", tmp_path / "data"
+    url = f"ducklake:///{catalog}?data_path={data}/"
+    catalog.touch()
+    lakedbapi.connect(url).close()  # Nothing is lost: a new lake.
+    with lakedbapi.connect(url, data_inlining_row_limit=0) as connection:
+        connection.execute("CREATE TABLE t AS SELECT 1 AS i")
+    catalog.write_bytes(b"")
+    for read_only in (False, True):
+        with pytest.raises(errors.OperationalError, match=r"catalog .* is an empty file, but there are data files"):
+            lakedbapi.connect(url, read_only=read_only)
+    assert catalog.stat().st_size == 0
+    catalog.unlink()
+    with lakedbapi.connect(url) as connection:
+        assert connection.execute("SELECT count(*) FROM information_schema.tables").fetchone() == (0,)
+
+
 def test_a_server_needs_a_data_path(tmp_path: Path) -> None:
     with on_postgresql(tmp_path) as place, pytest.raises(errors.ProgrammingError, match="data_path"):
         formats.get("ducklake").open(url.parse(place.url).location, {}, read_only=False, create=True)
