@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import tarfile
+import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -59,3 +60,26 @@ def connect() -> Iterator[Connect]:
     yield connected
     for connection in opened:
         connection.close()
+
+
+@pytest.fixture(scope="module")
+def s3_endpoint() -> Iterator[str]:
+    server = pytest.importorskip("moto.server")
+    running = server.ThreadedMotoServer(port=0)
+    running.start()
+    host, port = running.get_host_and_port()
+    yield f"http://{host}:{port}"
+    running.stop()
+
+
+@pytest.fixture(params=["memory", "s3"])
+def remote(request: pytest.FixtureRequest) -> dict[str, object]:
+    """What `connect` takes."""
+    name = f"lake-{uuid.uuid4().hex}"
+    if request.param == "memory":
+        return {"database": f"delta+memory://{name}"}
+    import s3fs
+
+    options = {"key": "x", "secret": "y", "endpoint_url": request.getfixturevalue("s3_endpoint")}
+    s3fs.S3FileSystem(**options).mkdir(name)
+    return {"database": f"delta+s3://{name}/tables", "storage_options": options}

@@ -113,3 +113,17 @@ def test_files_are_pruned_by_typed_values(connect: Connect, tmp_path: Path) -> N
     assert connection.execute(query).fetchall() == [(0,), (1,)]
     assert "2 of 4 data files read" in str(connection.execute(f"EXPLAIN {query}").fetchone())
     assert "1 of 4" in str(connection.execute("EXPLAIN SELECT i FROM t WHERE p IS NULL").fetchone())
+
+
+def test_null_and_the_empty_text_are_one_partition(tmp_path: Path, connect: Connect) -> None:
+    """Of files that spell it in both ways, `IS NULL` finds, changes and deletes all rows."""
+    table = Table(tmp_path / "t").create([("i", "long"), ("p", "string")], ["p"])
+    for name, text in (("a", None), ("b", ""), ("c", "x")):
+        table.commit(table.file(f"{name}.parquet", [ord(name)], partitionValues={"p": text}))
+    lake = connect(tmp_path, autocommit=True)
+    assert lake.execute("SELECT count(*) FROM t WHERE p = ''").fetchall() == [(0,)]
+    assert lake.execute("UPDATE t SET i = i + 1000 WHERE p IS NULL").rowcount == 2
+    assert lake.execute("SELECT i FROM t WHERE p IS NULL ORDER BY i").fetchall() == [(1097,), (1098,)]
+    lake.execute("INSERT INTO t VALUES (1, '')")
+    assert lake.execute("DELETE FROM t WHERE p IS NULL").rowcount == 3
+    assert lake.execute("SELECT * FROM t").fetchall() == [(99, "x")]

@@ -11,13 +11,16 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import fsspec
 import pytest
 
+import lakedbapi
 from lakedbapi.errors import ConflictError, NotSupportedError, OperationalError, ProgrammingError
 from lakedbapi.formats.delta import erasure, log_erasure
 from lakedbapi.formats.delta.erasure import DeltaErasure
 from lakedbapi.storage.filesystem import Storage
 from tests.formats.delta.conftest import Connect
+from tests.thorough import quick
 
 SECRET = "joe@example.org"
 PURGE = f"PURGE FROM t WHERE mail = '{SECRET}'"
@@ -379,3 +382,29 @@ def test_protected_checkpoints_are_refused(t: Sql, table: Path) -> None:
     path.write_text(path.read_text() + json.dumps({"protocol": protocol}) + "\n")
     with pytest.raises(NotSupportedError, match="checkpointProtection"):
         t(PURGE)
+
+
+@pytest.mark.parametrize("remote", quick(1, ["memory", "s3"]), indirect=True)
+@pytest.mark.parametrize("partitioning", ["", " PARTITIONED BY (mail)"], ids=["whole", "partitioned"])
+def test_rows_are_erased_on_a_remote_store(remote: dict[str, Any], partitioning: str) -> None:
+    def run(text: str) -> Any:
+        with lakedbapi.connect(**remote, autocommit=True) as connection:
+            cursor = connection.execute(text)
+            return cursor.fetchall() if cursor.description else cursor.rowcount
+
+    url = str(remote["database"]).removeprefix("delta+")
+    storage, root = fsspec.url_to_fs(url, **remote.get("storage_options", {}))
+    fill(run, partitioning=partitioning)
+    run("CHECKPOINT t")
+    before = run(f"SELECT * FROM t WHERE mail <> '{SECRET}' ORDER BY id")
+
+    def found() -> list[str]:
+        storage.invalidate_cache()
+        return [path for path in storage.find(root) if SECRET in path or SECRET.encode() in storage.cat_file(path)]
+
+    assert found()
+    run(PURGE)
+    assert found() == []
+    assert run("SELECT * FROM t ORDER BY id") == before
+    run(f"INSERT INTO t VALUES (1000, '{SECRET}', 5)")
+    assert run("SELECT count(*) FROM t") == [(len(before) + 1,)]

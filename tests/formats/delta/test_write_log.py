@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import os
 import time
-import uuid
-from collections.abc import Iterator
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -177,30 +175,6 @@ def test_rows_of_tracked_tables_get_ids(lake: lakedbapi.Connection, table: Path)
     (again,), (remove,) = of_kind(commit(table), "add"), of_kind(commit(table), "remove")
     assert (again["baseRowId"], again["defaultRowCommitVersion"]) == (0, 1)
     assert remove["baseRowId"] == 0
-
-
-@pytest.fixture(scope="module")
-def s3_endpoint() -> Iterator[str]:
-    server = pytest.importorskip("moto.server")
-    running = server.ThreadedMotoServer(port=0)
-    running.start()
-    host, port = running.get_host_and_port()
-    yield f"http://{host}:{port}"
-    running.stop()
-
-
-@pytest.fixture(params=["memory", "s3"])
-def remote(request: pytest.FixtureRequest) -> Iterator[dict[str, object]]:
-    """What `connect` takes."""
-    if request.param == "memory":
-        yield {"database": f"delta+memory://lake-{uuid.uuid4().hex}"}
-        return
-    import s3fs
-
-    options = {"key": "x", "secret": "y", "endpoint_url": request.getfixturevalue("s3_endpoint")}
-    bucket = f"lake-{uuid.uuid4().hex}"
-    s3fs.S3FileSystem(**options).mkdir(bucket)
-    yield {"database": f"delta+s3://{bucket}/tables", "storage_options": options}
 
 
 def test_a_table_on_a_remote_store(remote: dict[str, object]) -> None:
