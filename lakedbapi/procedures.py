@@ -9,6 +9,7 @@ from lakedbapi import query
 from lakedbapi.context import Context
 from lakedbapi.ddl.external import add_files
 from lakedbapi.errors import ProgrammingError
+from lakedbapi.model.table_options import check_option
 from lakedbapi.sql.statements import Call, Name
 from lakedbapi.transaction import CatalogView
 
@@ -47,6 +48,7 @@ def _set_option(context: Context, call: Call) -> None:
     option, value = arguments.text("option"), arguments.text("value")
     if option is None:
         raise ProgrammingError(f"{call.name} needs the option's name")
+    check_option(option, value)
     schema, table = arguments.text("schema"), arguments.text("table_name")
     view = arguments.view
     context.transaction.check_writable(view.alias)

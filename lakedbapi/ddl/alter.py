@@ -37,6 +37,7 @@ from lakedbapi.errors import NotSupportedError, ProgrammingError
 from lakedbapi.model.catalog import Constraint, PartitionSpec, SchemaInfo, TableInfo
 from lakedbapi.model.changes import RowChanges
 from lakedbapi.model.sql_types import sql_type
+from lakedbapi.model.table_options import check_option
 from lakedbapi.model.types import Field, Scalar, Struct
 from lakedbapi.query.information_schema import constraint_name
 from lakedbapi.query.names import find_relation, resolve_table, resolve_view
@@ -310,6 +311,8 @@ def _set_sorting(place: _Place, table: TableInfo, action: SetSorting) -> TableIn
 
 
 def _set_properties(place: _Place, table: TableInfo, action: SetProperties) -> TableInfo:
+    for name, value in action.properties:
+        check_option(name, value)
     merged = {**table.properties, **dict(action.properties)}
     return replace(table, properties={name: value for name, value in merged.items() if value is not None})
 

@@ -24,6 +24,7 @@ from lakedbapi.model.catalog import (
     TableInfo,
     provisional_id,
 )
+from lakedbapi.model.table_options import check_option
 from lakedbapi.model.types import UNASSIGNED, Field, Identity, List, Map, Scalar, Schema, Struct, Type
 from lakedbapi.query.information_schema import constraint_name
 from lakedbapi.query.names import NewName, find_relation, resolve_new, resolve_table
@@ -89,6 +90,8 @@ def define(context: Context, place: NewName, statement: CreateTable) -> TableInf
     """The table that a statement describes, without field ids and partitioning."""
     fields = _fields(context, statement)
     check_columns(statement.name, fields)
+    for name, value in statement.properties:
+        check_option(name, value)
     table = TableInfo(
         provisional_id(),
         place.schema.id,

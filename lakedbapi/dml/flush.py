@@ -9,13 +9,14 @@ import pyarrow as pa
 
 from lakedbapi.dml.change_files import write_change_files
 from lakedbapi.dml.staged import combined
-from lakedbapi.dml.strategy import MERGE_ON_READ, Policy
+from lakedbapi.dml.strategy import Policy
 from lakedbapi.dml.writing import write_rows, write_staged
 from lakedbapi.engine.base import Engine, Query, RelationName, ScanRelation
 from lakedbapi.model.catalog import TableInfo
 from lakedbapi.model.changes import Changes, RowChanges, StagedFile, StagedRows
 from lakedbapi.model.scan import Scan
 from lakedbapi.model.sql_types import quote_identifier
+from lakedbapi.model.table_options import MERGE_ON_READ
 from lakedbapi.transaction import CatalogView, Contents, Transaction
 
 

@@ -12,21 +12,25 @@ from lakedbapi.dml.arrow_rows import pieces, typed
 from lakedbapi.dml.new_rows import NewRows
 from lakedbapi.dml.target import Target
 from lakedbapi.dml.writing import option
-from lakedbapi.errors import ProgrammingError
 from lakedbapi.formats.base import Catalog
 from lakedbapi.model.catalog import TableInfo
 from lakedbapi.model.changes import RowChanges
 from lakedbapi.model.scan import Scan, live_counts
+from lakedbapi.model.table_options import (
+    AUTO,
+    COPY_ON_WRITE,
+    DELETED_FRACTION,
+    MAX_ROWS,
+    MERGE_ON_READ,
+    WRITE_MODE,
+    check_option,
+)
 from lakedbapi.transaction import Contents
 
-MERGE_ON_READ = "merge-on-read"
-COPY_ON_WRITE = "copy-on-write"
-AUTO = "auto"
-
-DELETED_FRACTION = 0.8
+_DELETED_FRACTION = 0.8
 """`lake.rewrite_deleted_fraction`: with `auto`, a file that has lost at least this share of its rows may be
 rewritten."""
-MAX_ROWS = 50_000
+_MAX_ROWS = 50_000
 """`lake.rewrite_max_rows`: with `auto`, a file is rewritten when no more rows than this survive."""
 
 
@@ -54,25 +58,15 @@ class Policy:
     @classmethod
     def of_table(cls, catalog: Catalog, table: TableInfo, kind: str | None = None) -> Policy:
         def value(name: str) -> str | None:
-            return option(catalog, table, name)
-
-        def number(name: str, default: float) -> float:
-            text = value(name)
-            try:
-                return default if text is None else float(text)
-            except ValueError:
-                raise ProgrammingError(f"{name} of {table.name} is {text!r}: set it to a number") from None
+            text = option(catalog, table, name)
+            check_option(name, text)  # Another program may have set it.
+            return text
 
         own = None if kind is None else catalog.write_mode(table, kind)
-        mode = (value("lake.write_mode") or own or AUTO).casefold()
-        if mode not in (MERGE_ON_READ, COPY_ON_WRITE, AUTO):
-            raise ProgrammingError(
-                f"lake.write_mode of {table.name} is {mode!r}: set it to {MERGE_ON_READ}, {COPY_ON_WRITE} or {AUTO}"
-            )
         return cls(
-            mode,
-            number("lake.rewrite_deleted_fraction", DELETED_FRACTION),
-            int(number("lake.rewrite_max_rows", MAX_ROWS)),
+            (value(WRITE_MODE) or own or AUTO).casefold(),
+            float(value(DELETED_FRACTION) or _DELETED_FRACTION),
+            int(value(MAX_ROWS) or _MAX_ROWS),
             catalog.has_delete_vectors(table),
         )
 

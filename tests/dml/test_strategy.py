@@ -62,10 +62,19 @@ def test_updates_and_merges_copy_on_write_too(files):
     assert files("SELECT id, v FROM t WHERE v IN ('u', 'm') ORDER BY id") == [(5, "u"), (150, "m")]
 
 
-def test_an_unknown_write_mode_is_an_error(files):
-    files("ALTER TABLE t SET ('lake.write_mode' = 'sideways')")
-    with pytest.raises(lakedbapi.ProgrammingError, match="sideways"):
-        files("DELETE FROM t WHERE id = 1")
+@pytest.mark.parametrize(
+    "option", ["'lake.write_mode' = 'copy'", "'lake.rewrite_deleted_fraction' = '80%'", "'lake.rewrite_max_rows' = 'x'"]
+)
+def test_a_value_that_an_option_cannot_have_is_refused_when_it_is_set(files, option):
+    name, value = option.split(" = ")
+    for statement in (
+        f"ALTER TABLE t SET ({option})",
+        f"CREATE TABLE u (i INTEGER) WITH ({option})",
+        f"CALL ducklake_set_option('lake', {option.replace(' =', ',')})",
+    ):
+        with pytest.raises(lakedbapi.ProgrammingError, match=f"{name.strip(chr(39))} cannot be {value}"):
+            files(statement)
+    files("DELETE FROM t WHERE id = 1")
 
 
 class TestExplain:

@@ -1,0 +1,37 @@
+"""The options of tables that are the same in all formats: how files lose rows."""
+
+from __future__ import annotations
+
+from lakedbapi.errors import ProgrammingError
+
+WRITE_MODE = "lake.write_mode"
+DELETED_FRACTION = "lake.rewrite_deleted_fraction"
+MAX_ROWS = "lake.rewrite_max_rows"
+
+MERGE_ON_READ = "merge-on-read"
+COPY_ON_WRITE = "copy-on-write"
+AUTO = "auto"
+
+
+def check_option(name: str, value: str | None) -> None:
+    """ProgrammingError for a value that one of these options cannot have. Other options are not looked at."""
+    if value is None:
+        return
+    name = name.casefold()
+    if name == WRITE_MODE and value.casefold() not in (MERGE_ON_READ, COPY_ON_WRITE, AUTO):
+        raise _refused(name, value, f"{MERGE_ON_READ}, {COPY_ON_WRITE} or {AUTO}")
+    if name == DELETED_FRACTION and not _is_fraction(value):
+        raise _refused(name, value, "a number from 0 to 1")
+    if name == MAX_ROWS and not value.strip().isdecimal():
+        raise _refused(name, value, "a number of rows")
+
+
+def _is_fraction(value: str) -> bool:
+    try:
+        return 0 <= float(value) <= 1
+    except ValueError:
+        return False
+
+
+def _refused(name: str, value: str, wanted: str) -> ProgrammingError:
+    return ProgrammingError(f"option {name} cannot be {value!r}: set it to {wanted}")
