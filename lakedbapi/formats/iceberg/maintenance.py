@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
+from functools import partial
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -68,17 +69,15 @@ class IcebergMaintenance(Maintenance):
         removed: list[str] = []
         for each in snapshot.tables().values() if table is None else [table]:
             namespace = self._catalog.named(each.schema_id)
-            version = self._catalog.load(namespace, each.name, None)
             assert isinstance(self._catalog.source, CatalogSource)
-            if version is not None:
-                removed += vacuum(
-                    self._catalog.source,
-                    (*namespace, each.name),
-                    version,
-                    cutoff,
-                    min(unknown, ago(_ORPHAN_AGE)),
-                    dry_run=dry_run,
-                )
+            removed += vacuum(
+                self._catalog.source,
+                (*namespace, each.name),
+                partial(self._catalog.load, namespace, each.name, None),
+                cutoff,
+                min(unknown, ago(_ORPHAN_AGE)),
+                dry_run=dry_run,
+            )
         return removed
 
     def retention(self, table: TableInfo | None) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
 from functools import partial
 from itertools import pairwise
@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.compute as pc
+from pyiceberg.exceptions import CommitFailedException
 from pyiceberg.table.snapshots import Snapshot
 
-from lakedbapi.errors import NotSupportedError
+from lakedbapi.errors import ConflictError, NotSupportedError
+from lakedbapi.formats.iceberg.commit import ATTEMPTS
 from lakedbapi.formats.iceberg.failures import reported
 from lakedbapi.formats.iceberg.manifests import DELETED, read_list, read_manifests
 from lakedbapi.formats.iceberg.places import Places
@@ -27,38 +29,55 @@ if TYPE_CHECKING:
 def vacuum(
     source: CatalogSource,
     identifier: tuple[str, ...],
-    version: TableVersion,
+    load: Callable[[], TableVersion | None],
     cutoff: datetime,
     unknown: datetime,
     *,
     dry_run: bool,
 ) -> Sequence[str]:
-    """See `Maintenance.vacuum`. The snapshots go first: files that are left over are found the next time."""
+    """See `Maintenance.vacuum`; `load` gives the newest state of the table, which is looked at anew when others were
+    faster. The snapshots go first: files that are left over are found the next time."""
+    for _ in range(ATTEMPTS):
+        version = load()
+        if version is None:
+            return []
+        expired = _expired(version, cutoff)
+        needless = _needless(version, expired, unknown)
+        if dry_run:
+            return needless
+        if expired and not _forget(source, identifier, version, expired):
+            continue
+        version.storage.delete(needless)
+        return needless
+    raise ConflictError(f"table {'.'.join(identifier)}: other transactions were faster {ATTEMPTS} times; retry")
+
+
+def _needless(version: TableVersion, expired: set[int], unknown: datetime) -> list[str]:
     metadata = version.metadata
     if metadata.properties.get("gc.enabled", "true").casefold() == "false":
         raise NotSupportedError(
             f"table {version.name} says that its files may be those of others (gc.enabled = false): nothing is removed"
         )
-    expired = _expired(version, cutoff)
     kept = [snapshot for snapshot in metadata.snapshots if snapshot.snapshot_id not in expired]
     live = _reachable(version, kept, alive=True)
     old = [snapshot for snapshot in metadata.snapshots if snapshot.snapshot_id in expired]
-    needless = {*(_reachable(version, old, alive=False) - live), *_orphans(version, live, unknown)}
-    if dry_run:
-        return sorted(needless)
-    if expired:
-        with reported(f"table {version.name}: expiring snapshots"):
+    return sorted({*(_reachable(version, old, alive=False) - live), *_orphans(version, live, unknown)})
+
+
+def _forget(source: CatalogSource, identifier: tuple[str, ...], version: TableVersion, expired: set[int]) -> bool:
+    """Whether the snapshots are gone; they are not when another one was made since `version`."""
+    requirements = (
+        updates.AssertTableUUID(uuid=version.metadata.table_uuid),
+        updates.AssertRefSnapshotId(ref="main", snapshot_id=version.snapshot_id),
+    )
+    with reported(f"table {version.name}: expiring snapshots"):
+        try:
             source.commit(
-                identifier,
-                (
-                    updates.AssertTableUUID(uuid=metadata.table_uuid),
-                    updates.AssertRefSnapshotId(ref="main", snapshot_id=version.snapshot_id),
-                ),
-                (updates.RemoveSnapshotsUpdate(snapshot_ids=sorted(expired)),),
-                is_new=False,
+                identifier, requirements, (updates.RemoveSnapshotsUpdate(snapshot_ids=sorted(expired)),), is_new=False
             )
-    version.storage.delete(sorted(needless))
-    return sorted(needless)
+        except CommitFailedException:
+            return False
+    return True
 
 
 def _expired(version: TableVersion, cutoff: datetime) -> set[int]:

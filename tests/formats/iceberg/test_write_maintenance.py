@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import lakedbapi
 from lakedbapi.errors import ConflictError, NotSupportedError, ProgrammingError
+from lakedbapi.formats.iceberg.sources import CatalogSource
 from tests.formats.iceberg.test_write_lineage import lineage
 from tests.formats.iceberg.writing import Lake, rows, values
 
@@ -101,6 +103,26 @@ def test_vacuum(place: Lake, lake: lakedbapi.Connection) -> None:
     lake.execute("ALTER TABLE t SET ('gc.enabled' = 'false')")
     with pytest.raises(NotSupportedError, match=r"gc\.enabled"):
         lake.execute("VACUUM t")
+
+
+def test_a_commit_while_snapshots_expire(
+    place: Lake, lake: lakedbapi.Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They are chosen anew."""
+    place.create(lake)
+    for i in range(2):
+        lake.execute(f"INSERT INTO t VALUES ({i}, 'x')")
+    other, commit = place.connect(), CatalogSource.commit
+
+    def commit_behind_another(*arguments: Any, **named: Any) -> None:
+        monkeypatch.undo()
+        other.execute("INSERT INTO t VALUES (2, 'y')")
+        commit(*arguments, **named)
+
+    monkeypatch.setattr(CatalogSource, "commit", commit_behind_another)
+    lake.execute("VACUUM t RETAIN 0 HOURS")
+    assert len(place.snapshots()) == 2
+    assert values(lake, "SELECT a FROM t") == [0, 1, 2]
 
 
 def test_young_files_that_no_snapshot_has_stay(place: Lake, lake: lakedbapi.Connection) -> None:
