@@ -5,11 +5,11 @@ from __future__ import annotations
 import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from sqlalchemy import String, Table, bindparam, case, cast, false, func, null, select
+from sqlalchemy import String, Table, bindparam, case, cast, false, func, null, select, true
 from sqlalchemy.engine import Connection
 from sqlalchemy.sql import Select
 from sqlalchemy.sql.expression import BindParameter, ColumnElement
@@ -75,15 +75,25 @@ class FileRows:
     deletes: pa.Table
 
 
+class _Extent(NamedTuple):
+    """The number of live rows and the greatest id of one: with both as before, nothing has changed."""
+
+    rows: int
+    last: int | None
+
+
 def read_file_rows(
     connection: Connection, tables: Tables, table_id: int, directory: str, snapshot: int, known: FileRows | None
 ) -> FileRows:
     """The rows at `snapshot`; `known` are those at an earlier one, if there are any. `directory` is the table's."""
     place = {"table_id": table_id, "directory": directory, "snapshot": snapshot}
     if known is not None and known.snapshot < snapshot:
-        data = _update(connection, _data(tables), tables.data_file, DATA, place, known.snapshot, known.data)
+        count, last, delete_count, last_delete = connection.execute(_extent(tables), place).one()
+        now = _Extent(count, last)
+        data = _update(connection, _data(tables), tables.data_file, DATA, place, known.snapshot, known.data, now)
+        now = _Extent(delete_count, last_delete)
         deletes = _update(
-            connection, _deletes(tables), tables.delete_file, DELETES, place, known.snapshot, known.deletes
+            connection, _deletes(tables), tables.delete_file, DELETES, place, known.snapshot, known.deletes, now
         )
         if data is not None and deletes is not None:
             return FileRows(snapshot, data, deletes)
@@ -136,13 +146,17 @@ def _update(
     place: dict[str, Any],
     since: int,
     known: pa.Table,
+    now: _Extent,
 ) -> pa.Table | None:
     """`known` without the rows that ended or were replaced since then, and with new ones, whose ids are higher.
 
     None if that is not all that happened: compaction and expiry remove rows.
     """
     key = "delete_file_id" if schema is DELETES else "file_id"
-    above = pc.max(known.column(key)).as_py() if known.num_rows else -1
+    last = pc.max(known.column(key)).as_py()
+    if _Extent(known.num_rows, last) == now:
+        return known
+    above = -1 if last is None else last
     added = fetch_table(connection, query, schema, {**place, "above": above}, by=schema.names[0])
     if schema is DATA:
         added = with_partial_max(added)
@@ -156,8 +170,7 @@ def _update(
         known = pa.concat_tables([known, added])
         if schema is DELETES:
             known = known.sort_by("data_file_id")
-    count = connection.execute(_count(source), place).scalar()
-    return known.combine_chunks() if count == known.num_rows else None
+    return known.combine_chunks() if known.num_rows == now.rows else None
 
 
 def _full_path(table: Table) -> ColumnElement[str]:
@@ -205,6 +218,14 @@ def _ended(table: Table) -> Select[Any]:
     )
 
 
-@functools.lru_cache(maxsize=128)
-def _count(table: Table) -> Select[Any]:
-    return select(func.count()).select_from(table).where(*_live(table))
+@functools.lru_cache(maxsize=64)
+def _extent(tables: Tables) -> Select[Any]:
+    """The `_Extent` of the live data files and that of the live delete files, in one row."""
+    data, deletes = (
+        select(func.count().label("count"), func.max(id).label("last")).where(*_live(table)).subquery()
+        for table in (tables.data_file, tables.delete_file)
+        for id in table.primary_key
+    )
+    return select(data.c["count"], data.c.last, deletes.c["count"], deletes.c.last).select_from(
+        data.join(deletes, true())
+    )

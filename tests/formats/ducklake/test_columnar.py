@@ -8,6 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from sqlalchemy import create_engine, literal_column, select, table, text
+from sqlalchemy.sql.expression import ColumnElement
 
 from lakedbapi.formats.ducklake import columnar
 from lakedbapi.formats.ducklake.columnar import fetch_table
@@ -22,7 +23,7 @@ def fetched(notes: Sequence[Any], flags: Sequence[Any] = (0, 1, None)) -> tuple[
     with create_engine("sqlite://").connect() as connection:
         connection.execute(text("CREATE TABLE t (id BIGINT, flag BIGINT, note VARCHAR)"))
         connection.connection.cursor().executemany("INSERT INTO t VALUES (?, ?, ?)", rows)
-        columns = [literal_column(name) for name in SCHEMA.names]
+        columns: list[ColumnElement[Any]] = [literal_column(name) for name in SCHEMA.names]
         statement = select(*columns).select_from(table("t"))
         found = fetch_table(connection, statement.where(text("id > :above")), SCHEMA, {"above": 10}, by="id")
     return found, sorted(row for row in rows if row[0] > 10)
@@ -69,7 +70,7 @@ def test_texts_too_long_to_be_joined_are_read(monkeypatch: pytest.MonkeyPatch) -
         driver.execute("CREATE TABLE t (id BIGINT, flag BIGINT, note VARCHAR)")
         driver.executemany("INSERT INTO t VALUES (?, 1, 'text')", [(i,) for i in range(COUNT)])
         driver.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, 10_000)
-        columns = [literal_column(name) for name in SCHEMA.names]
+        columns: list[ColumnElement[Any]] = [literal_column(name) for name in SCHEMA.names]
         found = fetch_table(connection, select(*columns).select_from(table("t")), SCHEMA)
     assert found.num_rows == COUNT
     assert found.column("note").to_pylist() == ["text"] * COUNT

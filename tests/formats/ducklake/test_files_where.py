@@ -11,6 +11,7 @@ import pytest
 import lakedbapi
 from compliance.peers.lakes import Place
 from lakedbapi.formats.ducklake import snapshot as module
+from lakedbapi.formats.ducklake.catalog import DuckLakeCatalog
 from lakedbapi.formats.ducklake.snapshot import DuckLakeSnapshot
 
 
@@ -99,6 +100,26 @@ def test_a_later_snapshot_loads_the_whole_list(filled: Place, whole: list[int]) 
         connection.execute("CREATE TABLE other (i INTEGER)")
         assert connection.execute("SELECT s FROM t WHERE i = 25").fetchall() == [("x25",)]
         assert len(whole) == 1
+
+
+def test_a_change_that_touches_no_file_reads_none_anew(filled: Place) -> None:
+    with lakedbapi.connect(filled.url, autocommit=True) as connection:
+        catalog = connection.session.catalogs["lake"]
+        assert isinstance(catalog, DuckLakeCatalog)
+
+        def changed(sql: str) -> tuple[bool, bool]:
+            """Whether the statement, and then a look at the whole table, made other rows of data and delete files."""
+            connection.execute("SELECT count(*) FROM t").fetchall()
+            (before,) = catalog.file_rows.values()
+            connection.execute(sql)
+            connection.execute("SELECT count(*) FROM t").fetchall()
+            (after,) = catalog.file_rows.values()
+            assert after.snapshot > before.snapshot
+            return after.data is not before.data, after.deletes is not before.deletes
+
+        assert changed("UPDATE t SET s = 'y' WHERE i = 22") == (False, False)
+        assert changed("DELETE FROM t WHERE i IN (30, 31, 32, 41, 42, 43)") == (False, True)
+        assert changed("DELETE FROM t WHERE i BETWEEN 20 AND 29") == (True, False)
 
 
 @pytest.mark.parametrize("maintenance", ["ducklake_merge_adjacent_files", "ducklake_rewrite_data_files"])
