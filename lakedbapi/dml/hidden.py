@@ -24,8 +24,8 @@ def revealed(
     own: set[str] = set()
     others: dict[str, str] = {}
     for expression in expressions:
-        if expression is not None:
-            for column in _columns(target, expression.copy()):
+        if expression is not None and any(_columns(target, expression)):
+            for column in _columns(target, expression.copy()):  # Nothing is around a copy.
                 if _is_own(target, column, alone=not sources):
                     own.add(column.name.casefold())
                 else:

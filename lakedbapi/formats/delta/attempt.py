@@ -31,6 +31,7 @@ from lakedbapi.formats.delta.state import TableState
 from lakedbapi.formats.delta.vector_files import VectorFiles
 from lakedbapi.formats.delta.writer_features import check_writable, has_deletion_vectors, is_true, with_features
 from lakedbapi.formats.delta.written_stats import dumps, loosened, stats_text
+from lakedbapi.formats.program import own_name
 from lakedbapi.model.changes import WrittenFile
 from lakedbapi.model.delete_vector import DeleteVector
 
@@ -197,7 +198,9 @@ class Attempt:
         for number, vector in enumerate(merged):
             if vector.bitmap.max() >= counts[number]:
                 raise InternalError(f"{entries[number]['path']}: row {vector.bitmap.max()} of {counts[number]} deleted")
-        descriptors = dict(zip(left, self._vectors.write([merged[number] for number in left]), strict=True))
+        written = self._vectors.write([merged[number] for number in left])
+        self._catalog.vectors.keep(plan.root, written, [merged[number] for number in left])
+        descriptors = dict(zip(left, written, strict=True))
         self._rows -= sum(len(vector) for vector in deletes)
         updated = sum(entries[number]["deletion_vector"] is not None for number in left)
         had = sum(entry["deletion_vector"] is not None for entry in entries)
@@ -273,7 +276,7 @@ class Attempt:
             "isolationLevel": SNAPSHOT if plan.moves_rows else isolation_level(self._definition.metadata.configuration),
             "isBlindAppend": plan.is_blind_append,
             "operationMetrics": commit_info.metrics(name.operation, plan.operations, self._counts),
-            "engineInfo": commit_info.engine_info(),
+            "engineInfo": own_name("/"),
             "txnId": self._transaction_id,
         }
         if plan.message is not None:

@@ -73,6 +73,8 @@ def log_name(column: str) -> str:
 
 def from_json(actions: list[dict[str, Any]], versions: list[int], schema: pa.Schema) -> pa.Table:
     """File actions as the JSON of the log has them, each with the version of its commit."""
+    if not actions:
+        return schema.empty_table()
     arrays = []
     for column in schema:
         if column.name == "version":

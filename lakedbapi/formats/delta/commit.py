@@ -121,6 +121,8 @@ class TableCommit:
         if not committed:
             self._storage.delete(attempt.written)
             return -1
+        if head is not None:
+            housekeeping.follow(self._log, head, attempt.version, content)
         housekeeping.after_commit(self._catalog, self._log, attempt.version, attempt.configuration)
         return attempt.version
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 from lakedbapi.formats.delta.clustering import clustered_by
@@ -261,10 +260,3 @@ def _merge_metrics(
         "numTargetDeletionVectorsRemoved": files.vectors_removed,
         "numTargetDeletionVectorsUpdated": files.vectors_updated,
     }
-
-
-def engine_info() -> str:
-    try:
-        return f"lakedbapi/{version('lakedbapi')}"
-    except PackageNotFoundError:  # Run from a source tree.
-        return "lakedbapi"

@@ -1,4 +1,6 @@
-"""What follows a commit: checkpoints, and the removal of log files that nobody needs any more. Neither can fail it."""
+"""What follows a commit: the state after it, checkpoints, and the removal of log files that nobody needs any more.
+
+Nothing of it can fail the commit."""
 
 from __future__ import annotations
 
@@ -13,12 +15,21 @@ from lakedbapi.formats.delta.properties import whole_number
 
 if TYPE_CHECKING:
     from lakedbapi.formats.delta.catalog import DeltaCatalog
+    from lakedbapi.formats.delta.state import TableState
     from lakedbapi.formats.delta.table import DeltaTable
 
 INTERVAL = 10
 """Commits between checkpoints, unless `delta.checkpointInterval` says otherwise."""
 
 _logger = logging.getLogger("lakedbapi.delta")
+
+
+def follow(table: DeltaTable, head: TableState, version: int, content: bytes) -> None:
+    """Let `table` know what the committed `version` made of `head`. Without, the log is read again."""
+    try:
+        table.follow(head, version, content)
+    except Error as error:
+        _logger.warning("%s: version %s was committed and could not be read: %s", table.root, version, error)
 
 
 def after_commit(catalog: DeltaCatalog, table: DeltaTable, version: int, configuration: Mapping[str, str]) -> None:

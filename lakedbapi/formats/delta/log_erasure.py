@@ -20,7 +20,6 @@ import pyarrow.compute as pc
 from lakedbapi.errors import ConflictError
 from lakedbapi.formats.delta.checkpoint_writer import LAST, write_checkpoint
 from lakedbapi.formats.delta.checkpoints import sidecar_path
-from lakedbapi.formats.delta.commit_info import engine_info
 from lakedbapi.formats.delta.conflicts import SNAPSHOT
 from lakedbapi.formats.delta.log import LOG, commit_path
 from lakedbapi.formats.delta.log_cleanup import VERSIONED
@@ -28,6 +27,7 @@ from lakedbapi.formats.delta.properties import IN_COMMIT
 from lakedbapi.formats.delta.state import TableState
 from lakedbapi.formats.delta.writer_features import is_true
 from lakedbapi.formats.delta.written_stats import dumps
+from lakedbapi.formats.program import own_name
 from lakedbapi.storage.filesystem import Storage
 
 if TYPE_CHECKING:
@@ -88,7 +88,7 @@ def _info(state: TableState) -> dict[str, Any]:
         "isolationLevel": SNAPSHOT,
         "isBlindAppend": False,
         "operationMetrics": {},
-        "engineInfo": engine_info(),
+        "engineInfo": own_name("/"),
         "txnId": str(uuid.uuid4()),
     }
     if is_true(state.metadata.configuration, IN_COMMIT):

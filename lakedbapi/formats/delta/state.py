@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from functools import cached_property
 from typing import Any, TypeVar
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -19,6 +21,8 @@ from lakedbapi.formats.delta.paths import full_paths
 
 _PIECES = 64
 """Pieces of memory that the file list may consist of."""
+_FEW = 1000
+"""Up to so many files it is one piece: to copy them costs less than each look at several."""
 
 
 @dataclass(frozen=True)
@@ -39,21 +43,23 @@ class TableState:
     """Without those that were removed."""
     files: pa.Table = field(default_factory=FILES.empty_table, repr=False, compare=False)
     tombstones: pa.Table = field(default_factory=REMOVES.empty_table, repr=False, compare=False)
-    _paths: pa.ChunkedArray | None = field(default=None, init=False, repr=False, compare=False)
 
-    @property
+    @cached_property
     def paths(self) -> pa.ChunkedArray:
         """The full path of each file."""
-        if self._paths is None:
-            object.__setattr__(self, "_paths", pa.chunked_array([full_paths(self.root, self.files["path"])]))
-        return self._paths
+        return pa.chunked_array([full_paths(self.root, self.files["path"])])
+
+    @cached_property
+    def tombstone_paths(self) -> pa.ChunkedArray:
+        """The full path of each tombstone."""
+        return pa.chunked_array([full_paths(self.root, self.tombstones["path"])])
 
     def __hash__(self) -> int:
         return hash((self.root, self.metadata.id, self.version))
 
     def after(self, actions: Actions, version: int, timestamp: datetime) -> TableState:
         """The state after the actions of the commits up to `version`."""
-        files, paths, tombstones = _replayed(self, actions)
+        files, tombstones, paths = _replayed(self, actions)
         domains = {**self.domains, **actions.domains}
         state = replace(
             self,
@@ -66,7 +72,7 @@ class TableState:
             files=files,
             tombstones=tombstones,
         )
-        object.__setattr__(state, "_paths", paths)
+        state.__dict__.update(paths)  # What would be computed anew.
         return state
 
 
@@ -93,17 +99,18 @@ def _empty(root: str, actions: Actions, version: int, timestamp: datetime) -> Ta
     return TableState(root, version, timestamp, actions.protocol, actions.metadata)
 
 
-def _replayed(state: TableState, actions: Actions) -> tuple[pa.Table, pa.ChunkedArray, pa.Table]:
-    """Live files, their full paths, and tombstones after `actions`: for each (file, deletion vector) the last one
-    counts.
+def _replayed(state: TableState, actions: Actions) -> tuple[pa.Table, pa.Table, Mapping[str, pa.ChunkedArray]]:
+    """Live files and tombstones after `actions`, and the full paths of both, by the name of the property: for each
+    (file, deletion vector) the last one counts.
 
     In one commit an `add` counts more than a `remove` of the same, which no writer may put there together.
     """
     adds, removes = actions.adds.select(FILES.names), actions.removes
     if not (adds.num_rows or removes.num_rows):
-        return state.files, state.paths, state.tombstones
-    paths = full_paths(state.root, adds["path"])
-    keys = pa.concat_arrays([file_keys(state.root, removes), _keys(paths, adds["deletion_vector"])])
+        return state.files, state.tombstones, {"paths": state.paths, "tombstone_paths": state.tombstone_paths}
+    changed = pa.concat_tables([table.select(["path", "deletion_vector"]) for table in (removes, adds)])
+    touched = full_paths(state.root, changed["path"])
+    keys = _keys(touched, changed["deletion_vector"])
     versions = np.concatenate([_versions(removes), _versions(adds)])
     is_add = np.arange(len(keys)) >= removes.num_rows
     order = np.lexsort((np.arange(len(keys)), is_add, versions))
@@ -112,28 +119,59 @@ def _replayed(state: TableState, actions: Actions) -> tuple[pa.Table, pa.Chunked
     last[codes[order]] = order
     kept = np.zeros(len(keys), np.bool_)
     kept[last] = True
-    live, gone = pa.array(kept[removes.num_rows :]), pa.array(kept[: removes.num_rows])
-    untouched = pc.invert(pc.is_in(_keys(state.paths, state.files["deletion_vector"]), value_set=keys))
-    expired = pc.invert(pc.is_in(file_keys(state.root, state.tombstones), value_set=keys))
+    gone, live = _mask(kept[: removes.num_rows]), _mask(kept[removes.num_rows :])
+    removed, added = touched[: removes.num_rows], touched[removes.num_rows :]
+    untouched = _untouched(state.paths, state.files, touched, keys)
+    unexpired = _untouched(state.tombstone_paths, state.tombstones, touched, keys)
     return (
-        _joined(_kept(state.files, untouched), adds.filter(live)),
-        pa.chunked_array([*_kept(state.paths, untouched).chunks, paths.filter(live)], pa.string()),
-        _joined(_kept(state.tombstones, expired), removes.filter(gone)),
+        _joined(_kept(state.files, untouched), _kept(adds, live)),
+        _joined(_kept(state.tombstones, unexpired), _kept(removes, gone)),
+        {
+            "paths": _joined_paths(_kept(state.paths, untouched), _kept(added, live)),
+            "tombstone_paths": _joined_paths(_kept(state.tombstone_paths, unexpired), _kept(removed, gone)),
+        },
     )
 
 
-_Rows = TypeVar("_Rows", pa.Table, pa.ChunkedArray)
+def _untouched(paths: pa.ChunkedArray, files: pa.Table, touched: pa.Array, keys: pa.Array) -> pa.Array | None:
+    """Which of `files`, at `paths`, have none of `keys`; None = all, as most commits only add.
+
+    Only those at one of the paths `touched` can have one.
+    """
+    numbers = pc.indices_nonzero(pc.is_in(paths, value_set=touched))
+    if not len(numbers):
+        return None
+    found = pc.is_in(_keys(paths.take(numbers), files["deletion_vector"].take(numbers)), value_set=keys)
+    mask = np.ones(len(paths), np.bool_)
+    mask[numbers.filter(found).to_numpy()] = False
+    return _mask(mask)
 
 
-def _kept(rows: _Rows, mask: pa.Array | pa.ChunkedArray) -> _Rows:
-    """Most commits only add, and then nothing need be copied."""
-    return rows if pc.all(mask).as_py() else rows.filter(mask)
+_Rows = TypeVar("_Rows", pa.Table, pa.ChunkedArray, pa.Array)
+
+
+def _kept(rows: _Rows, mask: pa.Array | None) -> _Rows:
+    return rows if mask is None else rows.filter(mask)
+
+
+def _mask(values: npt.NDArray[np.bool_]) -> pa.Array | None:
+    """None = all: then nothing need be copied."""
+    return None if values.all() else pa.array(values)
 
 
 def _joined(old: pa.Table, new: pa.Table) -> pa.Table:
     """Both, in few enough pieces."""
     joined = pa.concat_tables([old, new])
-    return joined if joined.column(0).num_chunks <= _PIECES else joined.combine_chunks()
+    return joined.combine_chunks() if _is_scattered(joined.column(0)) else joined
+
+
+def _joined_paths(old: pa.ChunkedArray, new: pa.Array) -> pa.ChunkedArray:
+    joined = pa.chunked_array([*old.chunks, new], pa.string())
+    return pa.chunked_array([joined.combine_chunks()]) if _is_scattered(joined) else joined
+
+
+def _is_scattered(column: pa.ChunkedArray) -> bool:
+    return bool(column.num_chunks > (1 if len(column) <= _FEW else _PIECES))
 
 
 def _versions(table: pa.Table) -> Any:
@@ -154,6 +192,5 @@ def _keys(paths: pa.Array | pa.ChunkedArray, vectors: pa.ChunkedArray) -> pa.Arr
     if vectors.null_count == len(vectors):
         return paths
     vector = vectors.combine_chunks()
-    offset = pc.fill_null(pc.binary_join_element_wise("@", pc.cast(vector.field("offset"), pa.string()), ""), "")
-    id = pc.binary_join_element_wise(vector.field("storageType"), vector.field("pathOrInlineDv"), offset, "")
-    return pc.if_else(vector.is_valid(), pc.binary_join_element_wise(paths, id, "\0"), paths)
+    kind, text, offset = (pc.struct_field(vector, name) for name in ("storageType", "pathOrInlineDv", "offset"))
+    return pc.binary_join_element_wise(paths, kind, text, pc.cast(offset, pa.string()), "\0", null_handling="skip")

@@ -7,7 +7,7 @@ from bisect import bisect_right
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from datetime import datetime, timezone
+from datetime import datetime, timedelta, timezone
 from typing import Any
 
 from lakedbapi.errors import DataError, OperationalError, ProgrammingError
@@ -57,6 +57,26 @@ class DeltaTable:
         with self._lock:
             self._latest = None if known_as is None else (known_as, state)
         return state
+
+    def follow(self, head: TableState, version: int, content: bytes) -> None:
+        """Know the commit of `version` that was just made on `head`, the newest state until then, without a look at the
+        whole log."""
+        with self._lock:
+            known = self._latest
+        path = commit_path(self.root, version)
+        entry = self.storage.entry(path)
+        if known is None or known[1] is not head or self.storage.entry(known[0].path) != known[0]:
+            return  # `head` may be of a table that was here before.
+        if entry is None or entry.size != len(content):
+            return
+        actions = parse_commits([(version, path, content)])
+        time = max(commit_times({version: entry})[version], head.timestamp + timedelta(milliseconds=1))
+        state = self._timed(head.after(actions, version, time), actions)
+        if _first_recorded(head) is not None and _first_recorded(state) is None:
+            return  # The times of files count again, which are those of all of them.
+        with self._lock:
+            self._latest = entry, state
+        self._keep(entry, state)
 
     def at_version(self, version: int) -> TableState:
         """The state at `version`; ProgrammingError when it is not there (any more)."""
@@ -130,11 +150,14 @@ class DeltaTable:
                 self._states.move_to_end(version)
                 return known[1]
         state = self._replay(listing, version)
+        self._keep(entry, state)
+        return state
+
+    def _keep(self, entry: Entry | None, state: TableState) -> None:
         with self._lock:
-            self._states[version] = entry, state
+            self._states[state.version] = entry, state
             while len(self._states) > _KEPT:
                 self._states.popitem(last=False)
-        return state
 
     def _replay(self, listing: LogListing, version: int) -> TableState:
         try:
@@ -165,12 +188,17 @@ class DeltaTable:
                 state = first_state(self.root, actions, segment.version, time)
             else:
                 state = state.after(actions, segment.version, time)
-            recorded = _first_recorded(state)
-            if recorded is not None and segment.version >= recorded:
-                info = actions.infos.get(segment.version, {})
-                state = replace(state, timestamp=_recorded_time(info, self.root, segment.version))
+            state = self._timed(state, actions)
         assert state is not None
         return state
+
+    def _timed(self, state: TableState, actions: Actions) -> TableState:
+        """`state` with the time that its commit, the last of `actions`, has in it, where that is switched on."""
+        recorded = _first_recorded(state)
+        if recorded is None or state.version < recorded:
+            return state
+        info = actions.infos.get(state.version, {})
+        return replace(state, timestamp=_recorded_time(info, self.root, state.version))
 
     def _known_before(self, listing: LogListing, segment: LogSegment) -> TableState | None:
         """The newest state at hand that the log after it leads to the wanted version from."""

@@ -1,4 +1,4 @@
-"""`VectorCache`: deletion vectors that were read before. Their files never change."""
+"""`VectorCache`: deletion vectors that were read or written before. Their files never change."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Sequence
 
+from lakedbapi.formats.delta.columns import DELETION_VECTOR
 from lakedbapi.formats.delta.deletion_vectors import Descriptor, read_vectors
 from lakedbapi.model.delete_vector import DeleteVector
 from lakedbapi.storage.filesystem import Storage
@@ -22,7 +23,7 @@ class VectorCache:
 
     def read(self, storage: Storage, root: str, descriptors: Sequence[Descriptor]) -> list[DeleteVector]:
         """As `read_vectors`."""
-        keys = [(root, *descriptor.values()) for descriptor in descriptors]
+        keys = [_key(root, descriptor) for descriptor in descriptors]
         with self._lock:
             found = {key: self._vectors[key] for key in keys if key in self._vectors}
         missing = [number for number, key in enumerate(keys) if key not in found]
@@ -32,8 +33,16 @@ class VectorCache:
             self._keep({keys[number]: vector for number, vector in zip(missing, read, strict=True)})
         return [found[key] for key in keys]
 
+    def keep(self, root: str, descriptors: Sequence[Descriptor], vectors: Sequence[DeleteVector]) -> None:
+        """Know vectors that were just written."""
+        self._keep({_key(root, found): vector for found, vector in zip(descriptors, vectors, strict=True)})
+
     def _keep(self, vectors: dict[tuple[object, ...], DeleteVector]) -> None:
         with self._lock:
             self._vectors.update(vectors)
             while len(self._vectors) > _KEPT:
                 self._vectors.popitem(last=False)
+
+
+def _key(root: str, descriptor: Descriptor) -> tuple[object, ...]:
+    return (root, *(descriptor.get(field.name) for field in DELETION_VECTOR))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import uuid
 from datetime import datetime, timezone
-from importlib.metadata import PackageNotFoundError, version
 
 from sqlalchemy import insert, select
 from sqlalchemy.engine import Connection
@@ -12,6 +11,7 @@ from sqlalchemy.schema import CreateTable
 
 from lakedbapi.errors import ConflictError
 from lakedbapi.formats.ducklake.backend import Backend
+from lakedbapi.formats.program import own_name
 
 
 def is_initialised(connection: Connection, backend: Backend) -> bool:
@@ -61,15 +61,8 @@ def _insert_first_rows(connection: Connection, backend: Backend, data_path: str,
     )
     facts = {
         "version": tables.version,
-        "created_by": _own_name(),
+        "created_by": own_name(" "),
         "data_path": data_path,
         "encrypted": str(encrypted).lower(),
     }
     connection.execute(insert(tables.metadata), [{"key": key, "value": value} for key, value in facts.items()])
-
-
-def _own_name() -> str:
-    try:
-        return f"lakedbapi {version('lakedbapi')}"
-    except PackageNotFoundError:  # Run from a source tree.
-        return "lakedbapi"

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache
-from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 from pyiceberg.table.snapshots import Operation, Summary
 
 from lakedbapi.formats.iceberg.manifests import DATA_FILE, EQUALITY_DELETES
+from lakedbapi.formats.program import own_version
 
 _ADDED, _REMOVED = ("added-data-files", "added-records"), ("deleted-data-files", "deleted-records")
 
@@ -64,7 +63,7 @@ class Counters:
                 found[name] = str(int(known) + self.values.get(added, 0) - self.values.get(removed, 0))
         if self.partitions:
             found["changed-partition-count"] = str(len(self.partitions))
-        found |= {"engine-name": "lakedbapi", "engine-version": _version()}
+        found |= {"engine-name": "lakedbapi", "engine-version": own_version() or "unknown"}
         if message is not None:
             found["message"] = message
         return Summary(operation, **found)
@@ -78,11 +77,3 @@ _TOTALS: Sequence[tuple[str, str, str]] = (
     ("total-position-deletes", "added-position-deletes", "removed-position-deletes"),
     ("total-equality-deletes", "added-equality-deletes", "removed-equality-deletes"),
 )
-
-
-@cache
-def _version() -> str:
-    try:
-        return version("lakedbapi")
-    except PackageNotFoundError:  # Run from a source tree.
-        return "unknown"
