@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -11,13 +12,15 @@ import pyarrow as pa
 
 from lakedbapi.errors import DataError
 from lakedbapi.formats.delta.actions import DomainMetadata, Metadata, Protocol, Txn
-from lakedbapi.formats.delta.bulk import read_lines
+from lakedbapi.formats.delta.bulk import read_lines, split_lines
 from lakedbapi.formats.delta.columns import ADDS, CDC, REMOVES, from_json
 
 Commit = tuple[int, str, bytes]
 """Version, path (for errors) and content of a commit."""
 _BULK = 1 << 20
 """Bytes from which on reading file actions at once pays."""
+_PIECE = 16 << 20
+"""Bytes that a thread reads at once."""
 
 
 @dataclass(frozen=True)
@@ -39,33 +42,50 @@ class Actions:
 
 def parse_commits(commits: Sequence[Commit]) -> Actions:
     """The actions of `commits`, oldest first. Unknown actions are ignored."""
-    if sum(len(content) for _, _, content in commits) >= _BULK:
-        actions = _parse_bulk(commits)
-        if actions is not None:
-            return actions
-    return _parse(commits)
+    if sum(len(content) for _, _, content in commits) < _BULK:
+        return _parse(commits)
+    with ThreadPoolExecutor() as pool:
+        return _joined(list(pool.map(_parse_bulk, _pieces(commits))))
 
 
-def _parse_bulk(commits: Sequence[Commit]) -> Actions | None:
-    """Reads adds and removes all at once; None when some are unusual."""
-    lines: dict[str, list[bytes]] = {"add": [], "remove": []}
-    versions: dict[str, list[int]] = {"add": [], "remove": []}
-    others: list[Commit] = []
-    for version, path, content in commits:
-        rest = []
-        for line in content.splitlines():
-            kind = "add" if line.startswith(b'{"add":') else "remove" if line.startswith(b'{"remove":') else None
-            if kind is None:
-                rest.append(line)
-            else:
-                lines[kind].append(line)
-                versions[kind].append(version)
-        others.append((version, path, b"\n".join(rest)))
-    adds = read_lines("add", lines["add"], versions["add"], ADDS)
-    removes = read_lines("remove", lines["remove"], versions["remove"], REMOVES)
+def _pieces(commits: Sequence[Commit]) -> Iterator[Sequence[Commit]]:
+    """Runs of commits with about as many bytes each."""
+    piece: list[Commit] = []
+    size = 0
+    for commit in commits:
+        piece.append(commit)
+        size += len(commit[2])
+        if size >= _PIECE:
+            yield piece
+            piece, size = [], 0
+    if piece:
+        yield piece
+
+
+def _joined(found: Sequence[Actions]) -> Actions:
+    """What runs of commits did, one after the other."""
+    return Actions(
+        pa.concat_tables([actions.adds for actions in found]),
+        pa.concat_tables([actions.removes for actions in found]),
+        pa.concat_tables([actions.cdc for actions in found]),
+        next((actions.protocol for actions in reversed(found) if actions.protocol is not None), None),
+        next((actions.metadata for actions in reversed(found) if actions.metadata is not None), None),
+        {id: txn for actions in found for id, txn in actions.txns.items()},
+        {name: domain for actions in found for name, domain in actions.domains.items()},
+        {version: info for actions in found for version, info in actions.infos.items()},
+        tuple(path for actions in found for path in actions.sidecars),
+    )
+
+
+def _parse_bulk(commits: Sequence[Commit]) -> Actions:
+    """Reads adds and removes all at once, where none of them is unusual."""
+    versions = [version for version, _, _ in commits]
+    lines, rest = split_lines([content for _, _, content in commits])
+    adds = read_lines("add", lines["add"], versions, ADDS)
+    removes = read_lines("remove", lines["remove"], versions, REMOVES)
     if adds is None or removes is None:
-        return None
-    few = _parse(others)
+        return _parse(commits)
+    few = _parse([(version, path, content) for (version, path, _), content in zip(commits, rest, strict=True)])
     return replace(few, adds=pa.concat_tables([few.adds, adds]), removes=pa.concat_tables([few.removes, removes]))
 
 

@@ -113,12 +113,14 @@ def _replayed(state: TableState, actions: Actions) -> tuple[pa.Table, pa.Table, 
     keys = _keys(touched, changed["deletion_vector"])
     versions = np.concatenate([_versions(removes), _versions(adds)])
     is_add = np.arange(len(keys)) >= removes.num_rows
-    order = np.lexsort((np.arange(len(keys)), is_add, versions))
-    codes = keys.dictionary_encode().indices.to_numpy()
-    last = np.full(int(codes.max()) + 1, -1, np.int64)
-    last[codes[order]] = order
-    kept = np.zeros(len(keys), np.bool_)
-    kept[last] = True
+    encoded = keys.dictionary_encode()
+    kept = np.ones(len(keys), np.bool_)
+    if len(encoded.dictionary) < len(keys):
+        order = np.lexsort((np.arange(len(keys)), is_add, versions))
+        last = np.empty(len(encoded.dictionary), np.int64)
+        last[encoded.indices.to_numpy()[order]] = order
+        kept[:] = False
+        kept[last] = True
     gone, live = _mask(kept[: removes.num_rows]), _mask(kept[removes.num_rows :])
     removed, added = touched[: removes.num_rows], touched[removes.num_rows :]
     untouched = _untouched(state.paths, state.files, touched, keys)

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from lakedbapi.formats.delta.bulk import read_lines
+from lakedbapi.formats.delta import commits as commits_module
+from lakedbapi.formats.delta.bulk import read_lines, split_lines
 from lakedbapi.formats.delta.columns import ADDS, REMOVES, from_json
 from lakedbapi.formats.delta.commits import parse_commits
 
@@ -37,8 +38,10 @@ USUAL = [
 
 
 def bulk(actions: list[dict[str, Any]], kind: str = "add") -> Any:
-    lines = [json.dumps({kind: action}).encode() for action in actions]
-    return read_lines(kind, lines, list(range(len(lines))), ADDS if kind == "add" else REMOVES)
+    contents = [json.dumps({kind: action}).encode() for action in actions]
+    lines, rest = split_lines(contents)
+    assert not any(rest)
+    return read_lines(kind, lines[kind], list(range(len(contents))), ADDS if kind == "add" else REMOVES)
 
 
 def test_the_columns_are_the_same() -> None:
@@ -72,13 +75,24 @@ def test_what_is_unusual_is_left_to_a_closer_look(odd: dict[str, Any]) -> None:
 
 
 def test_damaged_lines_are_left_to_a_closer_look() -> None:
-    lines = [json.dumps({"add": add(0)}).encode(), b'{"add":{"path":']
-    assert read_lines("add", lines, [0, 0], ADDS) is None
+    lines, _ = split_lines([json.dumps({"add": add(0)}).encode(), b'{"add":{"path":'])
+    assert read_lines("add", lines["add"], [0, 0], ADDS) is None
+
+
+def test_lines_are_told_apart_by_kind_and_commit() -> None:
+    contents = [b'{"add":1}\n{"add":2}\n{"txn":1}\n{"add":3}', b"", b'\n{"remove":4}\n{"ad":5}\n', b'{"add":6}\n{']
+    lines, rest = split_lines(contents)
+    assert lines["add"].text.split() == [b'{"add":1}', b'{"add":2}', b'{"add":3}', b'{"add":6}']
+    assert lines["add"].contents.tolist() == [0, 0, 0, 3]
+    assert (lines["remove"].text, lines["remove"].contents.tolist()) == (b'{"remove":4}', [2])
+    assert [text.split() for text in rest] == [[b'{"txn":1}'], [], [b'{"ad":5}'], [b"{"]]
 
 
 @pytest.mark.parametrize("odd", [[], [add(9, aNewField=1)]], ids=["usual", "unusual"])
-def test_large_commits_are_read_whole(odd: list[dict[str, Any]]) -> None:
+@pytest.mark.parametrize("piece", [1, 1 << 30], ids=["apart", "together"])
+def test_large_commits_are_read_whole(odd: list[dict[str, Any]], piece: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """More than what is read one by one, in two commits, with other actions between."""
+    monkeypatch.setattr(commits_module, "_PIECE", piece)
     first = [add(number) for number in range(4000)]
     second = [add(number) for number in range(4000, 8000)] + odd
     commits = []
