@@ -178,7 +178,16 @@ class Target:
 
     def render(self, expression: exp.Expression) -> str:
         """SQL of an expression of the statement over `from_item` and the other relations."""
-        return self.render_shown(self.concealed(expression))
+        known = self._rendered.get(id(expression))
+        if known is None:
+            known = expression, self.render_shown(self.concealed(expression))
+            self._rendered[id(expression)] = known
+        return known[1]
+
+    @cached_property
+    def _rendered(self) -> dict[int, tuple[exp.Expression, str]]:
+        """What `render` gave, since a statement asks several times. The expressions are there to keep their ids."""
+        return {}
 
     def concealed(self, expression: exp.Expression) -> exp.Expression:
         """The expression without a way to see the columns that only this package knows of."""
