@@ -105,7 +105,8 @@ def define(context: Context, place: NewName, statement: CreateTable) -> TableInf
         table = with_constraint(context, place.view, place.schema.name, table, constraint)
     for field in table.schema.fields:
         check_field(context, place.view.catalog, field)
-    if place.view.catalog.capabilities.name_mapping:
+    capabilities = place.view.catalog.capabilities
+    if capabilities.name_mapping or capabilities.constant_defaults:
         fields = tuple(replace(field, initial_default=lasting_default(context, field)) for field in table.schema.fields)
         table = replace(table, schema=Schema(fields))
     check_expressions(context, table, "SORTED BY", [key.expression for key in table.sorting])

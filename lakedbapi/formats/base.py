@@ -81,6 +81,8 @@ class Capabilities:
     partition_transforms: frozenset[str] = frozenset()
     name_mapping: bool = False
     """Files of other programs, without field ids, can be data files of a table."""
+    constant_defaults: bool = False
+    """Defaults are kept as values: one that has no one value is refused."""
     maintenance: bool = False
     """Tables can be compacted, snapshots expired, files cleaned up: `Catalog.maintenance`."""
     hidden_columns: frozenset[str] = frozenset()

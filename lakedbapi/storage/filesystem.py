@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import posixpath
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime, timezone
@@ -17,6 +18,8 @@ from fsspec.implementations.local import LocalFileSystem
 
 from lakedbapi import errors
 from lakedbapi.storage import exclusive
+
+_WRITTEN_TOGETHER = 8
 
 LISTING = pa.schema(
     [
@@ -134,6 +137,17 @@ class Storage:
         """
         with _reported("writing", path):
             exclusive.put_if_absent(self.filesystem, path, data)
+
+    def write_all_exclusive(self, files: Mapping[str, bytes]) -> None:
+        """As `write_exclusive` of each file by its path, several at a time: a disk takes as long to sync them all as to
+        sync one. Where one fails, others may be there."""
+        if len(files) < 2:
+            for path, data in files.items():
+                self.write_exclusive(path, data)
+            return
+        with ThreadPoolExecutor(min(len(files), _WRITTEN_TOGETHER)) as pool:
+            for done in [pool.submit(self.write_exclusive, path, data) for path, data in files.items()]:
+                done.result()
 
     def put_if_absent(self, path: str, data: bytes) -> None:
         """Create `path` with `data`; of several writers at the same time exactly one succeeds, FileExistsError for all

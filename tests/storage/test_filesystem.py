@@ -60,6 +60,17 @@ def test_what_was_written_is_read_and_listed(storage: Storage) -> None:
     assert storage.list(storage.join("other/")).num_rows == 0
 
 
+@pytest.mark.parametrize("count", [0, 1, 20])
+def test_many_files_are_written_together(storage: Storage, count: int) -> None:
+    files = {storage.join(f"d{i % 3}/", f"f{i}"): b"%d" % i for i in range(count)}
+    storage.write_all_exclusive(files)
+    assert {path: storage.read_bytes(path) for path in files} == files
+    if files:
+        with pytest.raises(FileExistsError):
+            storage.write_all_exclusive({**files, storage.join("new"): b""})
+    assert {path: storage.read_bytes(path) for path in files} == files
+
+
 def test_a_file_is_never_overwritten(storage: Storage) -> None:
     path = storage.join("a")
     storage.write_exclusive(path, b"first")

@@ -77,8 +77,8 @@ class Attempt:
         """The places in the list of the head of the manifests that name these."""
         self.snapshot_id = secrets.randbits(62) + 1
         self.has_snapshot = False
-        self.written: list[str] = []
-        """Full paths of the files that this attempt alone needs."""
+        self.written: dict[str, bytes] = {}
+        """The files that this attempt alone needs, by full path. They are written together, before the commit."""
 
     @property
     def version(self) -> int:
@@ -92,6 +92,7 @@ class Attempt:
         if self._added or any(self._gone.values()):
             self.has_snapshot = True
             snapshot = self._snapshot()
+            self._storage.write_all_exclusive(self.written)
             changed.append(updates.AddSnapshotUpdate(snapshot=snapshot))
             main = None if self._head is None else self._head.metadata.refs.get(MAIN_BRANCH)
             changed.append(moved_ref(MAIN_BRANCH, main, snapshot.snapshot_id))
@@ -400,9 +401,7 @@ class Attempt:
         return found
 
     def _write(self, name: str, data: bytes) -> None:
-        path = self._paths.full(name)
-        self.written.append(path)
-        self._storage.write_exclusive(path, data)
+        self.written[self._paths.full(name)] = data
 
 
 def _assign_row_ids(rows: list[Row], start: int) -> int:

@@ -56,6 +56,7 @@ WRITING = replace(
     row_changes=True,
     delete_vectors=True,
     row_ids=True,
+    constant_defaults=True,
     maintenance=True,
     partition_transforms=TRANSFORMS,
     way_out=Capabilities.way_out,

@@ -238,7 +238,7 @@ def _field(field: Field, before: iceberg.NestedField | None, table: TableInfo) -
 
 
 def _json_default(field: Field) -> Any:
-    """The value of a new field in older rows, None when it has none that metadata can tell: JSON has no NaN and no
+    """The default of a new field, None when it has none that metadata can tell: JSON has no NaN and no
     infinity, and defaults of nested types are those of their fields (spec, Default Values)."""
     if field.initial_default is None or not isinstance(field.type, (Scalar, Decimal)):
         return None
@@ -401,8 +401,9 @@ def _check_common(table: TableInfo, old: TableInfo | None) -> None:
 
 def _default_refused(table: TableInfo, field: Field) -> NotSupportedError:
     return NotSupportedError(
-        f"column {field.name!r} of Iceberg table {table.name!r} cannot have a default here: {VERSION} 3 has "
-        "defaults, which are finite constants without parts and come with ADD COLUMN; give the value in INSERT"
+        f"column {field.name!r} of Iceberg table {table.name!r} cannot have the default {field.default}: tables of "
+        f"{VERSION} 3 have defaults, which are finite constants without parts and come with CREATE TABLE or ADD "
+        "COLUMN; give the value in INSERT"
     )
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import date
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -213,6 +215,38 @@ def test_keys_are_kept(place: Lake, lake: lakedbapi.Connection) -> None:
 def test_what_no_table_can_be(lake: lakedbapi.Connection, sql: str, instead: str) -> None:
     with pytest.raises(lakedbapi.NotSupportedError, match=instead):
         lake.execute(sql)
+
+
+def test_columns_of_new_tables_have_defaults(tmp_path: Path) -> None:
+    place = Lake(tmp_path, 3)
+    lake = place.connect()
+    columns = {
+        "n": ("INTEGER DEFAULT 3 + 4", 7),
+        "s": ("VARCHAR DEFAULT 'new'", "new"),
+        "d": ("DATE DEFAULT DATE '2026-02-03'", date(2026, 2, 3)),
+        "p": ("DECIMAL(9, 2) DEFAULT 1.25", Decimal("1.25")),
+    }
+    place.create(lake, columns=", ".join(["a BIGINT", *(f"{name} {type}" for name, (type, _) in columns.items())]))
+    lake.execute("INSERT INTO t (a) VALUES (1)")
+    lake.execute("INSERT INTO t VALUES (2, 0, NULL, NULL, NULL)")
+    row = (1, *(value for _, value in columns.values()))
+    assert lake.execute("SELECT * FROM t ORDER BY a").fetchall() == [row, (2, 0, None, None, None)]
+    fields = place.table().schema().fields
+    assert {f.name: f.write_default for f in fields if f.write_default is not None}.keys() == columns.keys()
+    other = place.connect()
+    other.execute("ALTER TABLE t ALTER COLUMN n DROP DEFAULT")
+    other.execute("INSERT INTO t (a) VALUES (3)")
+    assert other.execute("SELECT n, s, d, p FROM t WHERE a = 3").fetchall() == [(None, *row[2:])]
+    place.close()
+
+
+@pytest.mark.parametrize(
+    "sql", ["CREATE TABLE x (a INTEGER, f DOUBLE DEFAULT random())", "CREATE TABLE x (a INTEGER DEFAULT 5)"]
+)
+def test_a_default_without_a_value_or_a_place_is_refused(lake: lakedbapi.Connection, sql: str) -> None:
+    version = 3 if "random" in sql else 2
+    with pytest.raises(lakedbapi.NotSupportedError, match="format-version 3 have defaults"):
+        lake.execute(f"{sql} WITH ('format-version' = '{version}')")
 
 
 @pytest.mark.parametrize(
