@@ -127,7 +127,7 @@ def without_null_in_lists(tree: exp.Expression, parameters: Mapping[str, object]
     tree = tree.copy()
     for found in _null_lists(tree, nulls):
         known = [value.copy() for value in found.expressions if not _is_null(value, nulls) and not _is_computed(value)]
-        cases = [exp.In(this=found.this.copy(), expressions=known)] if known else []
+        cases: list[exp.Expression] = [exp.In(this=found.this.copy(), expressions=known)] if known else []
         for value in found.expressions:
             if _is_null(value, nulls):
                 cases.append(exp.cast(exp.Null(), "BOOLEAN", dialect="duckdb"))
