@@ -37,6 +37,11 @@ class StoredTable:
     ends: tuple[pa.Array, ...]
     is_live: bool
     """Whether the newest snapshot has the table."""
+    kind: str = "data file"
+    """What the files are called in reports."""
+    is_partial: bool = False
+    """The files hold some columns of rows, by which these were deleted: where a condition has others, too, each row may
+    be one that matches."""
 
 
 SCHEDULED, ORPHAN = "scheduled file", "orphan file"
@@ -71,6 +76,18 @@ class Wiped:
     result: str
 
 
+@dataclass(frozen=True)
+class Ended:
+    """A snapshot, or a branch or tag, that was given up; `name` is the id of a snapshot."""
+
+    kind: str
+    name: str
+
+    @classmethod
+    def snapshots(cls, infos: Sequence[SnapshotInfo]) -> Sequence[Ended]:
+        return [cls("snapshot", str(info.id)) for info in infos]
+
+
 class Erasure(ABC):
     """Of one catalog. Everything is read anew, whatever `base` is: what was committed since counts, too."""
 
@@ -85,6 +102,10 @@ class Erasure(ABC):
     def unreachable(self, base: Snapshot, table: TableInfo) -> Sequence[UnreachableFile]:
         """Files that may hold rows of the table: in its folder, or below the data path in no other table's folder."""
 
+    def worn_by(self, base: Snapshot, table: TableInfo, paths: pa.Array) -> pa.Array:
+        """The paths of the live data files that have to be written anew so that the files at `paths` can go."""
+        return paths
+
     @abstractmethod
     def forget(
         self,
@@ -93,8 +114,8 @@ class Erasure(ABC):
         paths: pa.Array,
         begins: npt.NDArray[np.int64],
         ends: npt.NDArray[np.int64],
-    ) -> Sequence[SnapshotInfo]:
-        """End all snapshots that read data files at `paths` or lie between one of `begins` and the same of `ends`
+    ) -> Sequence[Ended]:
+        """End all snapshots that read files at `paths` or lie between one of `begins` and the same of `ends`
         (exclusive), but not the newest. Returns them, with others that the format cannot keep then."""
 
     @abstractmethod

@@ -29,12 +29,12 @@ from lakedbapi.dml.target import Target
 from lakedbapi.engine.base import Result, TableResult
 from lakedbapi.errors import DataError, Error, OperationalError, ProgrammingError
 from lakedbapi.formats.base import Catalog
-from lakedbapi.formats.erasure import END, ORPHAN, StoredTable, UnreachableFile, Wiped
+from lakedbapi.formats.erasure import END, ORPHAN, Ended, StoredTable, UnreachableFile, Wiped
 from lakedbapi.maintenance import retention
 from lakedbapi.maintenance.compaction import rewrite
 from lakedbapi.maintenance.names import called_table
 from lakedbapi.maintenance.scope import Subject, check_alone, maintenance_of, settle
-from lakedbapi.model.catalog import SnapshotInfo, TableInfo
+from lakedbapi.model.catalog import TableInfo
 from lakedbapi.model.changes import Operation
 from lakedbapi.model.scan import DATA_FILES, FIELD_ID, NAME, FileGroup, Scan
 from lakedbapi.model.types import Schema
@@ -52,7 +52,7 @@ _WAIT = 0.5
 _IN_FLIGHT = timedelta(minutes=1)
 """How long ago a file was changed that may become part of a commit in a moment."""
 
-DATA_FILE, INLINED = "data file", "inlined table"
+INLINED = "inlined table"
 
 
 def purge_call(context: Context, call: Call) -> Purge:
@@ -122,9 +122,9 @@ class _Found:
     tables: list[tuple[StoredTable, npt.NDArray[np.int64], list[npt.NDArray[np.int64]]]]
     files: list[tuple[UnreachableFile, int | None, str]]
 
-    def matching_files(self) -> list[tuple[str, int]]:
-        """Path and matching rows of reachable data files."""
-        return [(path, n) for stored, counts, _ in self.tables for path, n in _counted(stored, counts) if n]
+    def matching_files(self) -> list[tuple[str, str, int]]:
+        """Path, kind and matching rows of reachable files."""
+        return [(p, stored.kind, n) for stored, counts, _ in self.tables for p, n in _counted(stored, counts) if n]
 
     def has_rows(self) -> bool:
         return any(len(positions) for _, _, groups in self.tables for positions in groups)
@@ -139,7 +139,7 @@ class _Found:
     def lines(self) -> Iterator[_Line]:
         for stored, counts, groups in self.tables:
             for path, n in _counted(stored, counts):
-                yield _Line(path, DATA_FILE, n, "rows match" if n else "clean")
+                yield _Line(path, stored.kind, n, "rows match" if n else "clean")
             for group, positions in zip(stored.rows, groups, strict=True):
                 yield _Line(group.key, INLINED, len(positions), "rows match" if len(positions) else "clean")
         for file, matching, reason in self.files:
@@ -204,6 +204,9 @@ class _Purge:
     ) -> tuple[npt.NDArray[np.int64], list[npt.NDArray[np.int64]]]:
         counts = np.zeros(sum(group.files.num_rows for group in stored.files), np.int64)
         groups = [np.empty(0, np.int64) for _ in stored.rows]
+        if stored.is_partial and self._names_others(stored.table, whole=False):
+            records = [group.files.column("record_count") for group in stored.files]
+            return np.concatenate([counts[:0], *(column.to_numpy() for column in records)]), groups
         if not stored.is_live and self._names_others(stored.table):
             return counts, groups
         try:
@@ -224,10 +227,10 @@ class _Purge:
             ) from error
         return counts, groups
 
-    def _names_others(self, table: TableInfo) -> bool:
-        """Whether the condition has columns that the (dropped) table did not have: no row of it can match."""
+    def _names_others(self, table: TableInfo, *, whole: bool = True) -> bool:
+        """Whether the condition has columns that the table does not have: of a `whole` one no row can match."""
         if self.where.find(exp.Lambda) is not None:
-            return False
+            return not whole  # Its parameters look like columns.
         columns = ({part.name for part in column.parts} for column in self.where.find_all(exp.Column))
         return any(all(table.schema.get(name) is None for name in names) for names in columns)
 
@@ -261,9 +264,9 @@ class _Purge:
 
     def _act(self, found: _Found) -> bool:
         """Whether there was something that could be done."""
-        paths: dict[str, int] = {}
-        for path, n in found.matching_files():
-            paths[path] = max(n, paths.get(path, 0))
+        paths: dict[str, tuple[int, str]] = {}
+        for path, kind, n in found.matching_files():
+            paths[path] = (max(n, paths.get(path, (0, ""))[0]), kind)
         removable = [(file, n, reason) for file, n, reason in found.files if n != 0 and self._may_go(file)]
         reachable = bool(paths) or found.has_rows()
         if reachable:
@@ -272,8 +275,8 @@ class _Purge:
             self._rewrite(matching)
             self._expire(matching)
             self._remove(list(paths))
-            for path, n in paths.items():
-                self._did(path, DATA_FILE, n, "removed; other rows of the newest snapshot were written anew")
+            for path, (n, kind) in paths.items():
+                self._did(path, kind, n, "removed; other rows of the newest snapshot were written anew")
             for stored, _, groups in found.tables:
                 for group, positions in zip(stored.rows, groups, strict=True):
                     if len(positions):
@@ -320,18 +323,22 @@ class _Purge:
         self._settle(delete)
 
     def _rewrite(self, paths: pa.Array) -> None:
-        """Live files that hold deleted rows which match."""
+        """Live files that hold deleted rows which match, or that other files which do are about."""
         settle(
             self.context,
             self.alias,
             self.table_id,
-            lambda subject: rewrite(subject, 0.0, lambda _, files: _among(files, paths)),
+            lambda subject: rewrite(
+                subject,
+                0.0,
+                lambda _, files: _among(files, subject.maintenance.erasure.worn_by(subject.base, subject.table, paths)),
+            ),
         )
 
     def _expire(self, paths: pa.Array) -> None:
         """All snapshots that see a matching row, or a file that holds one."""
 
-        def expire(subject: Subject) -> Sequence[SnapshotInfo]:
+        def expire(subject: Subject) -> Sequence[Ended]:
             begins, ends = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
             for stored in subject.maintenance.erasure.stored(subject.base, subject.table):
                 for group in stored.files:
@@ -347,8 +354,8 @@ class _Purge:
                 subject.base, subject.table, paths, np.concatenate(begins), np.concatenate(ends)
             )
 
-        for info in self._settle(expire):
-            self._did(f"snapshot {info.id}", "snapshot", None, "expired")
+        for ended in self._settle(expire):
+            self._did(f"{ended.kind} {ended.name}", ended.kind, None, "expired")
 
     def _remove(self, paths: Sequence[str]) -> None:
         settle(

@@ -28,8 +28,8 @@ from lakedbapi.formats.delta.paths import full_paths
 from lakedbapi.formats.delta.state import TableState
 from lakedbapi.formats.delta.table import DeltaTable
 from lakedbapi.formats.delta.writer_features import check_writable
-from lakedbapi.formats.erasure import END, ORPHAN, SCHEDULED, Erasure, StoredTable, UnreachableFile, Wiped
-from lakedbapi.model.catalog import PartitionField, PartitionSpec, SnapshotInfo, TableInfo
+from lakedbapi.formats.erasure import END, ORPHAN, SCHEDULED, Ended, Erasure, StoredTable, UnreachableFile, Wiped
+from lakedbapi.model.catalog import PartitionField, PartitionSpec, TableInfo
 from lakedbapi.model.scan import FileGroup
 from lakedbapi.model.types import Field
 
@@ -125,7 +125,7 @@ class DeltaErasure(Erasure):
         paths: pa.Array,
         begins: npt.NDArray[np.int64],
         ends: npt.NDArray[np.int64],
-    ) -> Sequence[SnapshotInfo]:
+    ) -> Sequence[Ended]:
         """All older versions go: the log is read from its newest checkpoint on. Files go first, so that who was
         interrupted finds in the log that something is left to do."""
         log = self._log(table)
@@ -136,7 +136,7 @@ class DeltaErasure(Erasure):
         self.remove(table, [*paths.to_pylist(), *(path for path in vectors if path not in needed)])
         before = read_history(log)
         version = self._cut(table, state, told)
-        return [info for info in before if info.id < version]
+        return Ended.snapshots([info for info in before if info.id < version])
 
     def remove(self, table: TableInfo, paths: Sequence[str]) -> None:
         log = self._log(table)

@@ -14,8 +14,8 @@ from lakedbapi.formats.ducklake.cleanup import remove
 from lakedbapi.formats.ducklake.snapshot import DuckLakeSnapshot
 from lakedbapi.formats.ducklake.stored_tables import stored_tables, unreachable_files
 from lakedbapi.formats.ducklake.wiping import wipe
-from lakedbapi.formats.erasure import Erasure, StoredTable, UnreachableFile, Wiped
-from lakedbapi.model.catalog import SnapshotInfo, TableInfo
+from lakedbapi.formats.erasure import Ended, Erasure, StoredTable, UnreachableFile, Wiped
+from lakedbapi.model.catalog import TableInfo
 
 if TYPE_CHECKING:
     from lakedbapi.formats.ducklake.catalog import DuckLakeCatalog
@@ -40,10 +40,10 @@ class DuckLakeErasure(Erasure):
         paths: pa.Array,
         begins: npt.NDArray[np.int64],
         ends: npt.NDArray[np.int64],
-    ) -> Sequence[SnapshotInfo]:
+    ) -> Sequence[Ended]:
         """Snapshots that never saw such a row stay."""
         kept = [info.id for info in self._catalog.history()]
-        return self._catalog.maintenance.expire(_seeing(kept, begins, ends)).snapshots
+        return Ended.snapshots(self._catalog.maintenance.expire(_seeing(kept, begins, ends)).snapshots)
 
     def remove(self, table: TableInfo, paths: Sequence[str]) -> None:
         remove(self._catalog, paths)

@@ -19,7 +19,7 @@ from pyiceberg.typedef import Record
 from pyiceberg.types import StructType
 
 from lakedbapi.errors import InternalError
-from lakedbapi.formats.iceberg import delete_files, manifest_files
+from lakedbapi.formats.iceberg import delete_files, delete_rewriting, manifest_files
 from lakedbapi.formats.iceberg.client_fixes import next_row_id
 from lakedbapi.formats.iceberg.conflicts import conflict, located
 from lakedbapi.formats.iceberg.definition import (
@@ -32,6 +32,7 @@ from lakedbapi.formats.iceberg.delete_files import Deleted
 from lakedbapi.formats.iceberg.file_metrics import metrics
 from lakedbapi.formats.iceberg.files import inherit
 from lakedbapi.formats.iceberg.manifest_files import Row
+from lakedbapi.formats.iceberg.manifest_merging import Listed, Merging
 from lakedbapi.formats.iceberg.manifests import (
     ADDED,
     DATA,
@@ -77,6 +78,7 @@ class Attempt:
         """The places in the list of the head of the manifests that name these."""
         self.snapshot_id = secrets.randbits(62) + 1
         self.has_snapshot = False
+        self.replaced_manifests = self.created_manifests = 0
         self.written: dict[str, bytes] = {}
         """The files that this attempt alone needs, by full path. They are written together, before the commit."""
 
@@ -89,7 +91,7 @@ class Attempt:
         self._add_files()
         self._change_files()
         changed = list(self._definition.updates)
-        if self._added or any(self._gone.values()):
+        if self._added or any(self._gone.values()) or self._rewrites_manifests():
             self.has_snapshot = True
             snapshot = self._snapshot()
             self._storage.write_all_exclusive(self.written)
@@ -97,6 +99,11 @@ class Attempt:
             main = None if self._head is None else self._head.metadata.refs.get(MAIN_BRANCH)
             changed.append(moved_ref(MAIN_BRANCH, main, snapshot.snapshot_id))
         return (self._requirements(), tuple(changed)) if changed else None
+
+    def _rewrites_manifests(self) -> bool:
+        if not self._plan.rewrites_manifests or self._head is None:
+            return False
+        return any(anew for _, anew in self._merging.groups(self._live_manifests(self._head)))
 
     def _define(self, location: str) -> Definition:
         plan, head = self._plan, self._head
@@ -196,6 +203,8 @@ class Attempt:
         self._remove(head, np.concatenate([places, emptied]))
         if plan.is_compaction:
             self._forget_dangling(head, places)
+        if plan.rewrites_deletes:
+            self._rewrite_deletes(head)
 
     def _delete_rows(self, head: TableVersion, ids: Numbers, places: Numbers) -> Numbers:
         """Deletes what `plan.rows.deleted` says of the files with these ids, which are at these `places` of the head.
@@ -252,7 +261,10 @@ class Attempt:
         """Take away the vectors of data files, and the position delete files that are about one of them alone."""
         vectors = head.deletes.vectors[places]
         data, rows = head.deletes.about_one
-        gone = np.concatenate([vectors[vectors >= 0], rows[np.isin(data, places)]]).astype(np.int64)
+        self._forget(head, np.concatenate([vectors[vectors >= 0], rows[np.isin(data, places)]]).astype(np.int64))
+
+    def _forget(self, head: TableVersion, gone: Numbers) -> None:
+        """Take away delete files by their number."""
         deletes = head.live.deletes.select(["raw_path", "content_offset", "manifest"]).take(pa.array(gone))
         names, offsets = deletes.column("raw_path").to_pylist(), deletes.column("content_offset").to_pylist()
         self._gone[DELETES] |= set(zip(names, offsets, strict=True))
@@ -272,6 +284,13 @@ class Attempt:
         deletes = deletes.select(["raw_path", "manifest"]).filter(pa.array(dangling))
         self._gone[DELETES] |= {(name, None) for name in deletes.column("raw_path").to_pylist()}
         self._changed |= set(deletes.column("manifest").to_pylist())
+
+    def _rewrite_deletes(self, head: TableVersion) -> None:
+        """Write one delete file, or vector, for each data file that position delete files are about; take away these,
+        and all delete files that reach no data file."""
+        worn = delete_rewriting.worn(head, as_vectors=self.version >= 3)
+        self._add_deletes([self._deleted(head, place, found) for place, found in head.positions(worn).items() if found])
+        self._forget(head, delete_rewriting.needless(head, worn))
 
     # The snapshot
 
@@ -341,23 +360,57 @@ class Attempt:
         """The manifests of the newest snapshot that still have live files, those without the files that go."""
         if head is None or head.point.snapshot is None:
             return []
-        path = self._paths.full(head.point.snapshot.manifest_list)
-        rows = manifest_files.read_list(self._storage.read_bytes(path))
-        kept: list[Row] = []
         found = 0
-        for place, (row, file) in enumerate(zip(rows, head.manifests, strict=True)):
-            if not file.has_live_files:
-                continue
-            if row["added_rows_count"] is None or row["existing_rows_count"] is None:
-                row = {**row, **self._counted(file)}
-            if place in self._changed:
-                row, gone = self._without_gone(row, file)
-                row = manifest_files.numbered(row, number)
-                found += gone
-            kept.append(row)
+        kept: list[Row] = []
+        for group, anew in self._merging.groups(self._live_manifests(head)):
+            rows, gone = self._merged(group) if anew else self._as_it_is(*group[0])
+            kept += [manifest_files.numbered(row, number) if row["sequence_number"] is None else row for row in rows]
+            found += gone
         if found != sum(map(len, self._gone.values())):
             raise InternalError(f"table {self._plan.name}: not all of the files that go are in the manifests")
         return kept
+
+    @cached_property
+    def _merging(self) -> Merging:
+        return Merging.of(self._definition.metadata.properties, everything=self._plan.rewrites_manifests)
+
+    @cached_property
+    def _changed_paths(self) -> frozenset[str]:
+        """The manifests that name files that go."""
+        manifests = () if self._head is None else self._head.manifests
+        return frozenset(manifests[place].path for place in self._changed)
+
+    def _live_manifests(self, head: TableVersion) -> list[Listed]:
+        snapshot = head.point.snapshot
+        if snapshot is None:
+            return []
+        path = self._paths.full(snapshot.manifest_list)
+        rows = manifest_files.read_list(self._storage.read_bytes(path))
+        return [(row, file) for row, file in zip(rows, head.manifests, strict=True) if file.has_live_files]
+
+    def _as_it_is(self, row: Row, file: ManifestFile) -> tuple[list[Row], int]:
+        """A manifest, written anew only if it has files that go, and the number of these."""
+        if file.path in self._changed_paths:
+            entries, gone, partition = self._entries(file)
+            return [self._manifest(row["content"], file.spec_id, partition, entries)] if entries else [], gone
+        if row["added_rows_count"] is None or row["existing_rows_count"] is None:
+            row = {**row, **self._counted(file)}
+        return [row], 0
+
+    def _merged(self, group: Sequence[Listed]) -> tuple[list[Row], int]:
+        """Fewer manifests with the entries of all of these, and the number of files that go."""
+        entries: list[Row] = []
+        gone = 0
+        for _, file in group:
+            some, going, _ = self._entries(file)
+            entries += some
+            gone += going
+        (content, spec_id), size = (group[0][1].content, group[0][1].spec_id), sum(file.length for _, file in group)
+        parts = self._merging.parts(entries, size)
+        rows = [self._manifest(content, spec_id, self._partition_types[spec_id], part) for part in parts]
+        self.replaced_manifests += len(group)
+        self.created_manifests += len(rows)
+        return rows, gone
 
     def _counted(self, file: ManifestFile) -> Row:
         """Counts that lists of version 1 need not have."""
@@ -369,11 +422,11 @@ class Attempt:
             counts[f"{name}_rows_count"] = int(records[status == number].sum())
         return counts
 
-    def _without_gone(self, row: Row, file: ManifestFile) -> tuple[Row, int]:
-        """A new manifest in which the files that go are marked so, and their number."""
+    def _entries(self, file: ManifestFile) -> tuple[list[Row], int, StructType]:
+        """The live entries of a manifest for a new one, in which the files that go are marked so; their number; and the
+        type of the partitions."""
         path = self._paths.full(file.path)
-        columns = inherit(list(read_manifests([path], self._storage.read_many)), [file])
-        gone = self._is_gone(columns)
+        columns, gone = self._going(file)
         stored = manifest_files.read_manifest(self._storage.read_bytes(path))
         resolved = columns.select(["snapshot_id", "sequence_number", "file_sequence_number", "first_row_id"])
         entries = []
@@ -386,13 +439,19 @@ class Attempt:
             if goes:
                 entry["snapshot_id"] = self.snapshot_id
                 self._counters.remove(data_file, file.spec_id)
-            entries.append(entry)
-        return self._manifest(row["content"], file.spec_id, stored.partition, entries), int(gone.sum())
+            if not (goes and self._plan.rewrites_manifests):
+                entries.append(entry)
+        return entries, int(gone.sum()), stored.partition
+
+    def _going(self, file: ManifestFile) -> tuple[pa.Table, npt.NDArray[np.bool_]]:
+        """The entries of a manifest as columns, and which of their files go."""
+        columns = inherit(list(read_manifests([self._paths.full(file.path)], self._storage.read_many)), [file])
+        return columns, self._is_gone(columns)
 
     def _is_gone(self, columns: pa.Table) -> npt.NDArray[np.bool_]:
         alive = pc.not_equal(columns.column("status"), DELETED).to_numpy()
         names = {name for places in self._gone.values() for name, _ in places}
-        maybe = pc.is_in(columns.column("raw_path"), pa.array(sorted(names))).to_numpy()
+        maybe = pc.is_in(columns.column("raw_path"), pa.array(sorted(names), pa.string())).to_numpy()
         found: npt.NDArray[np.bool_] = alive & maybe
         for number in np.flatnonzero(found).tolist():
             entry = {name: columns.column(name)[number].as_py() for name in ("content", "raw_path", "content_offset")}

@@ -70,6 +70,7 @@ _OPTIONS = {
 """What properties are called that say how files are written."""
 _DEFAULTS = {
     "parquet_compression": "zstd",
+    "delete_older_than": "3 days",
     "hive_file_pattern": "false",  # Only the metadata tells the partition of a file.
 }
 _CODECS = {"none": "uncompressed", "lz4": "lz4_raw"}
@@ -151,7 +152,7 @@ class IcebergCatalog(Catalog):
 
     def option(self, name: str, table: TableInfo | None = None) -> str | None:
         if table is None:
-            return None
+            return _DEFAULTS.get(name)
         found = table.properties.get(_OPTIONS.get(name, name), _DEFAULTS.get(name))
         return _CODECS.get(found, found) if name == "parquet_compression" and found is not None else found
 

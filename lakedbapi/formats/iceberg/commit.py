@@ -32,7 +32,7 @@ _WAIT, _WAIT_MAX = 0.01, 0.5
 
 
 class TableCommit:
-    """The commit of one plan. `location` and `storage` are those of a new table."""
+    """The commit of one plan. `location` and `storage` are those of a new table; `attempt` is the last one."""
 
     def __init__(
         self, catalog: IcebergCatalog, source: CatalogSource, plan: Plan, location: str, storage: Storage
@@ -44,6 +44,7 @@ class TableCommit:
         self._storage = storage if plan.base is None else plan.base.storage
         self._identifier = (*plan.namespace, plan.table.name if plan.old is None else plan.old.name)
         self.attempts = 0
+        self.attempt: Attempt
 
     def commit(self) -> int | None:
         """The new snapshot; None when there is none, -1 for a table that has no snapshot.
@@ -74,7 +75,7 @@ class TableCommit:
 
     def _try(self, head: TableVersion | None) -> tuple[bool, int | None]:
         """Whether the commit on `head` is there, and its snapshot."""
-        attempt = Attempt(self._plan, head, self._storage, self._location)
+        attempt = self.attempt = Attempt(self._plan, head, self._storage, self._location)
         try:
             changes = attempt.changes()
             if changes is None:

@@ -64,11 +64,34 @@ class LiveFiles:
 def live_files(manifests: Sequence[ManifestFile], paths: Paths, read_many: ReadMany) -> LiveFiles:
     """Reads the manifests that have live files. DataError when they contradict the format."""
     places = [place for place, manifest in enumerate(manifests) if manifest.has_live_files]
+    data, deletes, partitions = _files(manifests, places, paths, read_many, alive=True)
+    _check_once(data)
+    return LiveFiles(data, deletes, partitions)
+
+
+def all_files(manifests: Sequence[ManifestFile], paths: Paths, read_many: ReadMany) -> LiveFiles:
+    """The files of manifests of any snapshots, each once, also those that were removed."""
+    data, deletes, partitions = _files(manifests, range(len(manifests)), paths, read_many, alive=False)
+    return LiveFiles(_first(data), _first(deletes), partitions)
+
+
+def _first(files: pa.Table) -> pa.Table:
+    """Without the later ones of the entries about one file (all vectors of a Puffin file are)."""
+    codes = files.column("raw_path").combine_chunks().dictionary_encode().indices.to_numpy(zero_copy_only=False)
+    _, first = np.unique(codes, return_index=True)
+    found = files.take(pa.array(first, pa.int64()))
+    return found.take(pc.sort_indices(found.column("spec_id")))
+
+
+def _files(
+    manifests: Sequence[ManifestFile], places: Sequence[int], paths: Paths, read_many: ReadMany, *, alive: bool
+) -> tuple[pa.Table, pa.Table, tuple[Partition, ...]]:
+    """Data files, delete files and their partitions; `alive`: without those that were removed."""
     files = [manifests[place] for place in places]
     named = pa.array([file.path for file in files], pa.string())
     found = list(read_manifests(paths.full_all(named).to_pylist(), read_many))
     if not found:
-        return LiveFiles(FILES.empty_table(), FILES.empty_table(), ())
+        return FILES.empty_table(), FILES.empty_table(), ()
     number = np.repeat(np.arange(len(files)), [manifest.entries.num_rows for manifest in found])
     partitions, scopes = _numbered(files, found)
     entries = (
@@ -77,21 +100,20 @@ def live_files(manifests: Sequence[ManifestFile], paths: Paths, read_many: ReadM
         .append_column("scope", pa.array(scopes))
         .append_column("manifest", pa.array(np.array(places, np.int64)[number]))
     )
-    alive = pc.not_equal(entries.column("status"), DELETED)
-    encrypted = pc.and_(alive, entries.column("encrypted"))
+    chosen = pc.not_equal(entries.column("status"), DELETED) if alive else pc.is_valid(entries.column("status"))
+    encrypted = pc.and_(chosen, entries.column("encrypted"))
     if pc.any(encrypted).as_py():
         path = files[number[pc.index(encrypted, True).as_py()]].path
         raise NotSupportedError(f"files listed in {path!r} are encrypted, and encrypted files cannot be read here")
-    entries = entries.filter(alive)
+    entries = entries.filter(chosen)
     entries = entries.append_column("path", paths.full_all(entries.column("raw_path")))
     entries = entries.select(FILES.names).cast(FILES)
     # Files are what their entries say: writers have put delete files into manifests of data.
     is_data = pc.equal(entries.column("content"), DATA_FILE)
-    data, deletes = (entries.filter(chosen).combine_chunks() for chosen in (is_data, pc.invert(is_data)))
+    data, deletes = (entries.filter(kind).combine_chunks() for kind in (is_data, pc.invert(is_data)))
     if data.num_rows and len(pc.unique(data.column("spec_id"))) > 1:
         data = data.take(pc.sort_indices(data.column("spec_id")))  # Files of one spec are read together.
-    _check_once(data)
-    return LiveFiles(data, deletes, partitions)
+    return data, deletes, partitions
 
 
 def _numbered(

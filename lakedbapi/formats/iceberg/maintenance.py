@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import datetime, timezone
 from functools import partial
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from lakedbapi.errors import NotSupportedError
+from lakedbapi.errors import ConflictError, NotSupportedError
 from lakedbapi.formats.base import CommitResult, Snapshot
+from lakedbapi.formats.erasure import Erasure
 from lakedbapi.formats.iceberg.compaction import compact, compaction_groups
+from lakedbapi.formats.iceberg.erasure import IcebergErasure
+from lakedbapi.formats.iceberg.expiry import check_may_remove
 from lakedbapi.formats.iceberg.snapshot import IcebergSnapshot
 from lakedbapi.formats.iceberg.sources import CatalogSource
-from lakedbapi.formats.iceberg.vacuum import vacuum
+from lakedbapi.formats.iceberg.table import TableVersion
+from lakedbapi.formats.iceberg.vacuum import orphans, vacuum
 from lakedbapi.formats.maintenance import Compacted, CompactionGroup, Expired, Flushed, Maintenance, StoredRows
 from lakedbapi.model.catalog import TableInfo
 from lakedbapi.model.changes import Operation
@@ -60,18 +64,37 @@ class IcebergMaintenance(Maintenance):
         raise NotSupportedError("files of Iceberg tables are removed with the snapshots that need them: VACUUM t")
 
     def remove_orphans(self, older_than: datetime | None, *, below: str = "", dry_run: bool = False) -> Sequence[str]:
-        raise NotSupportedError("files that no snapshot of an Iceberg table has are removed by VACUUM t")
+        unknown = datetime.now(timezone.utc) if older_than is None else older_than
+        removed: list[str] = []
+        for table in self._catalog.latest().tables().values():
+            if table.path is not None and table.path.startswith(below):
+                version = self._version(table)
+                check_may_remove(version)
+                found = sorted(orphans(version, unknown))
+                removed += found
+                if not dry_run:
+                    version.storage.delete(found)
+        return removed
+
+    def _version(self, table: TableInfo) -> TableVersion:
+        version = self._catalog.load(self._catalog.named(table.schema_id), table.name, None)
+        if version is None:
+            raise ConflictError(f"table {table.name} was dropped by another transaction")
+        return version
+
+    @property
+    def _source(self) -> CatalogSource:
+        assert isinstance(self._catalog.source, CatalogSource)
+        return self._catalog.source
 
     def vacuum(
         self, table: TableInfo | None, cutoff: datetime, unknown: datetime, *, dry_run: bool = False
     ) -> Sequence[str]:
-        snapshot = self._catalog.latest()
         removed: list[str] = []
-        for each in snapshot.tables().values() if table is None else [table]:
+        for each in self._catalog.latest().tables().values() if table is None else [table]:
             namespace = self._catalog.named(each.schema_id)
-            assert isinstance(self._catalog.source, CatalogSource)
             removed += vacuum(
-                self._catalog.source,
+                self._source,
                 (*namespace, each.name),
                 partial(self._catalog.load, namespace, each.name, None),
                 cutoff,
@@ -79,6 +102,10 @@ class IcebergMaintenance(Maintenance):
                 dry_run=dry_run,
             )
         return removed
+
+    @property
+    def erasure(self) -> Erasure:
+        return IcebergErasure(self._catalog)
 
     def retention(self, table: TableInfo | None) -> str:
         """`history.expire.max-snapshot-age-ms`, in Java's default 5 days."""

@@ -168,6 +168,7 @@ def list_row(
         "partition_spec_id": spec_id,
         "content": content,
         "added_snapshot_id": snapshot_id,
+        "sequence_number": None,
         "partitions": _summaries(partition, [entry["data_file"]["partition"] for entry in entries]),
     }
     for status, name in ((1, "added"), (EXISTING, "existing"), (DELETED, "deleted")):

@@ -33,6 +33,11 @@ class Plan:
     placed: Mapping[str, Partition] = field(default_factory=dict)
     """The partitions of written files, by full path, that take the place of others in a compaction."""
 
+    rewrites_manifests: bool = False
+    """Whether manifests are merged, and tell of live files only."""
+    rewrites_deletes: bool = False
+    """Whether position delete files become one for each data file, and delete files go that reach none."""
+
     @property
     def is_compaction(self) -> bool:
         """Whether rows only move."""

@@ -214,7 +214,7 @@ class TableVersion:
             equality_deletes=reaching,
             constants=self._constants(table, files, spec_id),
             embedded=frozenset({ROW_ID_FIELD}) if self.metadata.format_version >= 3 else frozenset(),
-            names_without_ids=self._names(table.schema),
+            names_without_ids=self.names(table.schema),
         )
 
     def _constants(self, table: TableInfo, files: pa.Table, spec_id: int) -> pa.Table | None:
@@ -228,7 +228,7 @@ class TableVersion:
         }
         return pa.table(columns) if columns else None
 
-    def _names(self, schema: Schema) -> Mapping[int, tuple[str, ...]] | None:
+    def names(self, schema: Schema) -> Mapping[int, tuple[str, ...]] | None:
         """The names of columns in files without field ids, where the table has a mapping for such files."""
         with reported(f"reading the name mapping of {self.name}"):
             mapping = self.metadata.name_mapping()
@@ -253,7 +253,7 @@ class TableVersion:
                     "sequence_number": found.sequence_numbers,
                 }
             )
-            keys = tuple(self._key(id) for id in found.field_ids)
+            keys = tuple(self.key(id) for id in found.field_ids)
             if 0 < len(numbers) < self.live.data.num_rows:
                 files = files.filter(may_share_keys(keys, found.files, data))
             yield EqualityDeletes(
@@ -261,10 +261,10 @@ class TableVersion:
                 files,
                 data.column("scope").combine_chunks(),
                 data.column("sequence_number").combine_chunks(),
-                self._names(Schema(keys)),
+                self.names(Schema(keys)),
             )
 
-    def _key(self, field_id: int) -> Field:
+    def key(self, field_id: int) -> Field:
         """A column by its id, which may have been dropped since (spec, Equality Delete Files)."""
         newest = sorted(self.metadata.schemas, key=lambda schema: schema.schema_id, reverse=True)
         for schema in (self.point.schema, self.metadata.schema(), *newest):
