@@ -231,3 +231,15 @@ def test_formats_without_them(tmp_path: Path) -> None:
                     other.execute(f"ALTER TABLE t {change}")
             with pytest.raises(NotSupportedError, match="no branches and tags"):
                 other.execute("CALL fast_forward('t', 'main', 'b')")
+
+
+def test_vacuum_keeps_what_branches_and_tags_keep(place: Lake, lake: lakedbapi.Connection) -> None:
+    lake.execute("INSERT INTO t VALUES (3, 'z')")
+    lake.execute("INSERT INTO t VALUES (4, 'z')")
+    first, second, third, last = ids(place)
+    lake.execute(f"ALTER TABLE t CREATE TAG kept AS OF VERSION {first}")
+    lake.execute("ALTER TABLE t REPLACE BRANCH main WITH SNAPSHOT RETENTION 2 SNAPSHOTS")
+    lake.execute("VACUUM t RETAIN 0 HOURS")
+    assert ids(place) == [first, third, last]
+    assert second not in ids(place)
+    assert values(lake, "SELECT a FROM t FOR VERSION AS OF 'kept'") == [1]
