@@ -54,7 +54,7 @@ MISSING = {
     "delta": ("JSON", "UUID", "TIME", "TIMETZ", "INTERVAL"),
     "iceberg": ("JSON", "TIMETZ", "INTERVAL", "CHECK", "DEFAULT"),
 }
-"""Iceberg keeps JSON as text, and has defaults of added columns only."""
+"""Iceberg keeps JSON as text, and has defaults in version 3 only, which is not the one of new tables."""
 
 _NO_INDEXES = "a lake has no indexes"
 _NO_TEMPORARY = "a lake has no temporary objects: what a transaction makes is private until it commits"

@@ -158,12 +158,11 @@ def _in_common(first: Table, second: Table) -> list[Counter[Value]]:
 class IcebergPrograms(OneTablePrograms):
     setting = IcebergSetting()
     client: ClassVar[type[Client]] = IcebergClient
-    first_defaults = False
     scalars = tuple(type for type in SCALARS if type != SMALLINT)
     wider: ClassVar[Mapping[Type, tuple[Plain, ...]]] = {INTEGER: (BIGINT,), FLOAT: (DOUBLE,), DECIMAL: (WIDE_DECIMAL,)}
 
     def __init__(self) -> None:
-        self.initial_defaults = self.setting.version >= 3
+        self.first_defaults = self.initial_defaults = self.setting.version >= 3
         super().__init__()
 
     def left_out(self) -> set[str]:

@@ -10,6 +10,9 @@ from __future__ import annotations
 import os
 import posixpath
 import threading
+from collections import deque
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from uuid import uuid4
 
@@ -20,6 +23,9 @@ from lakedbapi.errors import NotSupportedError
 
 CONDITIONAL = frozenset({"s3", "s3a", "gs", "gcs", "abfs", "abfss", "az"})
 """Protocols whose store has a conditional put that fsspec's mode `create` asks for."""
+
+FILES_TOGETHER = 8
+"""How many files are written at a time."""
 
 _memory = threading.Lock()
 _probed: dict[int, bool] = {}
@@ -94,9 +100,21 @@ def link_new(path: str, data: bytes) -> None:
 
 def sync(path: str) -> None:
     """Have a local file that another program wrote on disk, with its name."""
-    with open(path, "rb") as file:
-        os.fsync(file.fileno())
+    _sync_file(path)
     _sync_directory(posixpath.dirname(path))
+
+
+def sync_all(paths: Sequence[str]) -> None:
+    """As `sync` of each file, several at a time: a disk takes about as long to sync many files as to sync one."""
+    directories = {posixpath.dirname(path) for path in paths}
+    with ThreadPoolExecutor(min(len(paths), FILES_TOGETHER)) as pool:
+        for synced in (pool.map(_sync_file, paths), pool.map(_sync_directory, directories)):
+            deque(synced, maxlen=0)
+
+
+def _sync_file(path: str) -> None:
+    with open(path, "r+b") as file:
+        os.fsync(file.fileno())
 
 
 def _sync_directory(directory: str) -> None:

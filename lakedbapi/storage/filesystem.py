@@ -19,8 +19,6 @@ from fsspec.implementations.local import LocalFileSystem
 from lakedbapi import errors
 from lakedbapi.storage import exclusive
 
-_WRITTEN_TOGETHER = 8
-
 LISTING = pa.schema(
     [
         pa.field("path", pa.string(), nullable=False),
@@ -145,7 +143,7 @@ class Storage:
             for path, data in files.items():
                 self.write_exclusive(path, data)
             return
-        with ThreadPoolExecutor(min(len(files), _WRITTEN_TOGETHER)) as pool:
+        with ThreadPoolExecutor(min(len(files), exclusive.FILES_TOGETHER)) as pool:
             for done in [pool.submit(self.write_exclusive, path, data) for path, data in files.items()]:
                 done.result()
 

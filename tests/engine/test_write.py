@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import re
 import urllib.parse
 import uuid
@@ -12,7 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from lakedbapi import errors
+from lakedbapi import OperationalError, errors
 from lakedbapi.engine.base import Query, WriteOptions
 from lakedbapi.engine.duckdb import DuckDBEngine
 from lakedbapi.model.catalog import PartitionField, PartitionSpec
@@ -291,3 +293,38 @@ def test_values_in_paths_have_one_spelling(
     (file,) = engine.write(Query(f"select {sql}, 1"), schema, options)
     assert file.partition_values == (text,)
     assert urllib.parse.unquote(Path(file.path).parent.name) == f"p={text}"
+
+
+@pytest.mark.parametrize("partitioned", [False, True])
+def test_files_are_on_disk_before_a_commit_can_name_them(
+    engine: DuckDBEngine, directory: str, monkeypatch: pytest.MonkeyPatch, partitioned: bool
+) -> None:
+    """DuckDB leaves that to the system: after a power cut the files of a commit that was reported could be empty."""
+    synced: set[tuple[int, int]] = set()
+    sync = os.fsync
+
+    def recorded(descriptor: int) -> None:
+        sync(descriptor)
+        status = os.fstat(descriptor)
+        synced.add((status.st_ino, status.st_size))
+
+    monkeypatch.setattr(os, "fsync", recorded)
+    schema = Schema((Field("p", INT, 1), Field("i", INT, 2)))
+    options = WriteOptions(directory, partitioning=spec((1, "identity")) if partitioned else None)
+    files = engine.write(Query("SELECT i % 20, i FROM range(100) r(i)"), schema, options)
+    assert len(files) == (20 if partitioned else 1)
+    for path in (Path(file.path) for file in files):
+        assert (path.stat().st_ino, path.stat().st_size) in synced
+        assert path.parent.stat().st_ino in {inode for inode, _ in synced}
+
+
+def test_a_disk_that_does_not_take_a_file_is_told(
+    engine: DuckDBEngine, directory: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(descriptor: int) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(OperationalError, match=r"parquet: writing failed: No space left on device"):
+        engine.write(Query("SELECT 1"), Schema((Field("i", INT, 1),)), WriteOptions(directory))
+    assert list(Path(directory).iterdir()) == []

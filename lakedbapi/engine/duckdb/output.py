@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from fsspec import AbstractFileSystem
 
 from lakedbapi.errors import OperationalError
+from lakedbapi.storage import exclusive
 
 
 def file_token(prefix: str) -> str:
@@ -34,6 +35,16 @@ def prepare_directory(directory: str) -> str:
 
 def is_local(path: str) -> bool:
     return "://" not in path
+
+
+def sync(paths: Sequence[str]) -> None:
+    """Have local files on disk, which DuckDB leaves to the system: a commit that names them survives a power cut."""
+    local = [path for path in paths if is_local(path)]
+    try:
+        if local:
+            exclusive.sync_all(local)
+    except OSError as error:
+        raise OperationalError(f"{local[0]}: writing failed: {error.strerror}") from error
 
 
 def remove(paths: Sequence[str], filesystems: Sequence[AbstractFileSystem]) -> None:

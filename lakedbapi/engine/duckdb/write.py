@@ -89,6 +89,7 @@ def _copy(
         records = execution.rows(f"COPY ({rows}) TO {to} ({', '.join(settings)})", parameters)
         if encrypting is not None:
             records = [_encrypted(record, encrypting) for record in records]
+        output.sync([str(record["filename"]) for record in records])
     except BaseException:
         output.remove_all(directory, token, execution.filesystems)
         raise
