@@ -94,6 +94,14 @@ class Expired:
     paths: Sequence[str]
 
 
+@dataclass(frozen=True)
+class Rewritten:
+    """Numbers of files of metadata."""
+
+    removed: int
+    added: int
+
+
 class Maintenance(ABC):
     """Of one catalog. Every commit checks that nobody touched the same files in the meantime: ConflictError if so."""
 
@@ -136,17 +144,45 @@ class Maintenance(ABC):
     ) -> Expired:
         """Forget snapshots, never the newest one, and all that no kept snapshot sees."""
 
+    def expire_table(
+        self,
+        base: Snapshot,
+        table: TableInfo,
+        versions: Sequence[int] | None,
+        older_than: datetime | None,
+        retain_last: int | None,
+        *,
+        dry_run: bool = False,
+    ) -> Expired:
+        """The same for one table, of formats whose tables have snapshots of their own; the files go at once. Without
+        `versions` and `older_than` the table says what expires; of a branch the newest `retain_last` stay."""
+        raise NotSupportedError(
+            "tables of this format have no snapshots of their own that expire by a call: expire those of the whole "
+            "catalog, or VACUUM t RETAIN … HOURS"
+        )
+
+    def rewrite_manifests(self, base: Snapshot, table: TableInfo) -> Rewritten:
+        """Make few manifests of many, partition by partition, which tell of live files only."""
+        raise NotSupportedError("tables of this format have no manifests: OPTIMIZE t rewrites what they have")
+
+    def rewrite_delete_files(self, base: Snapshot, table: TableInfo) -> Rewritten:
+        """Make one delete file, or vector, of the position delete files of each data file; those that reach none go."""
+        raise NotSupportedError(
+            "delete files of tables of this format are not rewritten alone: OPTIMIZE t writes the data files without "
+            "deleted rows"
+        )
+
     @abstractmethod
     def cleanup(self, older_than: datetime | None, *, below: str = "", dry_run: bool = False) -> Sequence[str]:
         """Remove files that became needless before `older_than` (None = all), and only those whose path starts with
         `below`. Returns their paths. Can be repeated after it was interrupted."""
 
     @abstractmethod
-    def remove_orphans(self, older_than: datetime | None, *, below: str = "", dry_run: bool = False) -> Sequence[str]:
-        """Remove files in the data path that the catalog does not know, last changed before `older_than` (None = all).
-
-        `below` and the result are as in `cleanup`.
-        """
+    def remove_orphans(
+        self, older_than: datetime | None, *, table: TableInfo | None = None, dry_run: bool = False
+    ) -> Sequence[str]:
+        """Remove files in the data path, or in that of one table, that the catalog does not know, last changed before
+        `older_than` (None = all). Returns their paths."""
 
     @abstractmethod
     def vacuum(

@@ -17,6 +17,11 @@ def catalog_of(call: Call) -> str | None:
     return before[0] if before else None
 
 
+def names_system(call: Call) -> bool:
+    """Whether the name says that the arguments are those of Spark, with no catalog among them."""
+    return any(part.casefold() == _NAMESPACE for part in call.name.parts[:-1])
+
+
 def called_table(context: Context, call: Call, table: str, schema: str | None = None) -> Name:
     """The name of the table `t`, `schema.t` or `catalog.schema.t`, as text; `lake.procedure` means one of `lake`."""
     name = _parts(call, table)

@@ -1,4 +1,4 @@
-"""Procedures of CALL: DuckLake's own, with its arguments and result columns."""
+"""Procedures of CALL: DuckLake's, with its arguments and result columns, and Spark's for one table, by `table`."""
 
 from __future__ import annotations
 
@@ -10,20 +10,24 @@ from typing import Any, TypeVar
 from lakedbapi import query
 from lakedbapi.context import Context
 from lakedbapi.engine.base import Result
-from lakedbapi.errors import ProgrammingError
+from lakedbapi.errors import OperationalError, ProgrammingError
 from lakedbapi.formats.base import Catalog
 from lakedbapi.formats.maintenance import Maintenance
 from lakedbapi.maintenance import retention
 from lakedbapi.maintenance.compaction import MergeLimits, merge, rewrite
 from lakedbapi.maintenance.flush import flush
+from lakedbapi.maintenance.names import called_table, catalog_of, names_system
 from lakedbapi.maintenance.purge import purge, purge_call
 from lakedbapi.maintenance.refs import fast_forward
-from lakedbapi.maintenance.results import compacted, flushed, paths, snapshots
-from lakedbapi.maintenance.scope import check_alone, maintenance_of, settle, tables
+from lakedbapi.maintenance.results import compacted, counts, flushed, paths, snapshots
+from lakedbapi.maintenance.scope import Subject, check_alone, maintenance_of, settle, tables
+from lakedbapi.maintenance.statements import optimize
 from lakedbapi.query.travel import instant
-from lakedbapi.sql.statements import Call, Name
+from lakedbapi.sql.statements import Call, Name, Optimize
 
 _PREFIX = "ducklake_"
+TABLE = "table"
+"""The argument that procedures of Spark have for a table's name, which may be qualified."""
 _FLAGS = {"true": True, "t": True, "1": True, "false": False, "f": False, "0": False}
 T = TypeVar("T")
 
@@ -36,6 +40,8 @@ class _Call:
     name: str
     alias: str
     arguments: Mapping[str, Any]
+    table: Name | None = None
+    """The one that the argument `table` names."""
 
     @property
     def catalog(self) -> Catalog:
@@ -47,11 +53,23 @@ class _Call:
 
     def tables(self, schema_argument: str = "schema") -> Sequence[int]:
         """Ids of the tables that the arguments choose."""
+        if self.table is not None:
+            return tables(self.context, self.alias, self.table)
         schema, table = self.arguments.get(schema_argument), self.arguments.get("table_name")
         if table is None:
             return tables(self.context, self.alias, None, schema)
-        current = self.context.search_path[1] if self.context.search_path[0] == self.alias else "main"
-        return tables(self.context, self.alias, Name((self.alias, str(schema or current), str(table))))
+        schema = str(schema or _current(self.context, self.alias))
+        return tables(self.context, self.alias, Name((self.alias, schema, str(table))))
+
+    def settled(self, work: Callable[[Subject], T]) -> T:
+        """Work on the table that is named."""
+        if self.table is None:
+            raise ProgrammingError(f"{self.name} needs a table: {self.name}(table => 't')")
+        id = query.resolve_table(self.context, self.table).table.id
+        done = settle(self.context, self.alias, id, work)
+        if done is None:
+            raise OperationalError(f"{self.name}: table {self.table} was dropped meanwhile")
+        return done
 
     def instant(self, argument: str) -> datetime | None:
         value = self.arguments.get(argument)
@@ -103,19 +121,34 @@ def run(context: Context, call: Call) -> Result | None:
 
 def _bound(context: Context, call: Call, procedure: _Procedure) -> _Call:
     positional = [query.constant(context, argument) for argument in call.arguments]
-    catalog = call.name.parts[0] if len(call.name.parts) > 1 else positional.pop(0) if positional else None
+    names = procedure.positional
+    if names_system(call) and names[:1] == ("table_name",):
+        names = (TABLE,)
+    named = {name.casefold(): query.constant(context, argument) for name, argument in call.named}
+    catalog = catalog_of(call)
+    if catalog is None and positional and not names_system(call):
+        catalog = positional.pop(0)
+    if len(positional) > len(names):
+        allowed = ", ".join(names) or "none besides the catalog"
+        raise ProgrammingError(f"{call.name} takes these arguments by position: {allowed}; name the others")
+    known = tuple(dict.fromkeys((*procedure.positional, *procedure.named)))
+    for name in named:
+        if name not in known:
+            raise ProgrammingError(f"{call.name} has no argument {name!r}; it has: {', '.join(known)}")
+    arguments: dict[str, Any] = {**dict(zip(names, positional, strict=False)), **named}
+    table = None if arguments.get(TABLE) is None else called_table(context, call, str(arguments[TABLE]))
+    if catalog is None and table is not None:
+        return _Call(context, str(call.name), query.resolve_table(context, table).alias, arguments, table)
     if not isinstance(catalog, str):
         raise ProgrammingError(f"{call.name} needs the catalog's name as its first argument")
-    if len(positional) > len(procedure.positional):
-        allowed = ", ".join(procedure.positional) or "none besides the catalog"
-        raise ProgrammingError(f"{call.name} takes these arguments by position: {allowed}; name the others")
-    arguments: dict[str, Any] = dict(zip(procedure.positional, positional, strict=False))
-    known = (*procedure.positional, *procedure.named)
-    for name, argument in call.named:
-        if name.casefold() not in known:
-            raise ProgrammingError(f"{call.name} has no argument {name!r}; it has: {', '.join(known)}")
-        arguments[name.casefold()] = query.constant(context, argument)
-    return _Call(context, str(call.name), query.resolve_catalog(context, catalog), arguments)
+    alias = query.resolve_catalog(context, catalog)
+    if table is not None and catalog_of(call) is None:
+        table = Name((alias, table.parts[-2] if len(table.parts) > 1 else _current(context, alias), table.last))
+    return _Call(context, str(call.name), alias, arguments, table)
+
+
+def _current(context: Context, alias: str) -> str:
+    return context.search_path[1] if context.search_path[0] == alias else "main"
 
 
 def _flush_inlined_data(call: _Call) -> Result:
@@ -132,20 +165,43 @@ def _merge_adjacent_files(call: _Call) -> Result:
 
 
 def _rewrite_data_files(call: _Call) -> Result:
+    if call.table is not None:
+        if call.arguments.keys() != {TABLE}:
+            raise ProgrammingError(f"{call.name}: with {TABLE} it is OPTIMIZE {call.table}; leave the others out")
+        return optimize(call.context, Optimize(call.table))
     threshold = call.fraction("delete_threshold")
     done = (settle(call.context, call.alias, id, lambda table: rewrite(table, threshold)) for id in call.tables())
     return compacted([part for part in done if part is not None])
 
 
+def _rewrite_manifests(call: _Call) -> Result:
+    done = call.settled(lambda found: found.maintenance.rewrite_manifests(found.base, found.table))
+    return counts(rewritten_manifests_count=done.removed, added_manifests_count=done.added)
+
+
+def _rewrite_delete_files(call: _Call) -> Result:
+    done = call.settled(lambda found: found.maintenance.rewrite_delete_files(found.base, found.table))
+    return counts(rewritten_delete_files_count=done.removed, added_delete_files_count=done.added)
+
+
 def _expire_snapshots(call: _Call) -> Result:
-    infos = retention.expire(
-        call.context,
-        call.catalog,
-        call.maintenance,
-        call.numbers("versions"),
-        call.instant("older_than"),
-        dry_run=call.flag("dry_run"),
-    )
+    versions = call.numbers("versions" if call.arguments.get("snapshot_ids") is None else "snapshot_ids")
+    older_than = call.instant("older_than")
+    retain_last, dry_run = call.number("retain_last"), call.flag("dry_run")
+    if call.table is not None:
+        if versions is not None and (older_than is not None or retain_last is not None):
+            raise ProgrammingError(f"{call.name}: versions are all that expires; leave older_than and retain_last out")
+        if retain_last is not None and retain_last < 1:
+            raise ProgrammingError(f"{call.name}: retain_last is {retain_last}; the newest snapshot always stays")
+        expired = call.settled(
+            lambda found: found.maintenance.expire_table(
+                found.base, found.table, versions, older_than, retain_last, dry_run=dry_run
+            )
+        )
+        return snapshots(expired.snapshots)
+    if retain_last is not None:
+        raise ProgrammingError(f"{call.name}: retain_last is about the snapshots of one table: give table => 't', too")
+    infos = retention.expire(call.context, call.catalog, call.maintenance, versions, older_than, dry_run=dry_run)
     return snapshots(infos)
 
 
@@ -154,7 +210,12 @@ def _cleanup_old_files(call: _Call) -> Result:
 
 
 def _delete_orphaned_files(call: _Call) -> Result:
-    return paths(call.maintenance.remove_orphans(_cutoff(call), dry_run=call.flag("dry_run")))
+    cutoff, dry_run = _cutoff(call), call.flag("dry_run")
+    if call.table is None:
+        return paths(call.maintenance.remove_orphans(cutoff, dry_run=dry_run))
+    return paths(
+        call.settled(lambda found: found.maintenance.remove_orphans(cutoff, table=found.table, dry_run=dry_run))
+    )
 
 
 def _cutoff(call: _Call) -> datetime | None:
@@ -178,8 +239,13 @@ _AGE = ("dry_run", "cleanup_all", "older_than")
 _PROCEDURES: Mapping[str, _Procedure] = {
     "flush_inlined_data": _Procedure(_flush_inlined_data, (), ("table_name", "schema_name")),
     "merge_adjacent_files": _Procedure(_merge_adjacent_files, ("table_name",), ("schema", *_FILE_SIZES)),
-    "rewrite_data_files": _Procedure(_rewrite_data_files, ("table_name",), ("schema", "delete_threshold")),
-    "expire_snapshots": _Procedure(_expire_snapshots, (), ("dry_run", "versions", "older_than")),
+    "rewrite_data_files": _Procedure(_rewrite_data_files, ("table_name",), ("schema", "delete_threshold", TABLE)),
+    "rewrite_manifests": _Procedure(_rewrite_manifests, (TABLE,)),
+    "rewrite_position_delete_files": _Procedure(_rewrite_delete_files, (TABLE,)),
+    "expire_snapshots": _Procedure(
+        _expire_snapshots, (TABLE, "older_than", "retain_last"), ("dry_run", "versions", "snapshot_ids")
+    ),
     "cleanup_old_files": _Procedure(_cleanup_old_files, (), _AGE),
-    "delete_orphaned_files": _Procedure(_delete_orphaned_files, (), _AGE),
+    "delete_orphaned_files": _Procedure(_delete_orphaned_files, (), (*_AGE, TABLE)),
+    "remove_orphan_files": _Procedure(_delete_orphaned_files, (TABLE, "older_than"), _AGE),
 }

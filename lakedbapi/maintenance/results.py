@@ -38,6 +38,11 @@ def paths(found: Sequence[str]) -> Result:
     return TableResult(pa.table({"path": pa.array(found, _TEXT)}), ["VARCHAR"])
 
 
+def counts(**numbers: int) -> Result:
+    columns = {name: pa.array([number], _COUNT) for name, number in numbers.items()}
+    return TableResult(pa.table(columns), ["BIGINT"] * len(columns))
+
+
 def snapshots(infos: Sequence[SnapshotInfo]) -> Result:
     return TableResult(snapshot_rows(infos), SNAPSHOT_TYPES)
 

@@ -30,7 +30,8 @@ LAKE_FUNCTIONS = words(
 PROCEDURES = words(
     """
     set_option set_commit_message flush_inlined_data merge_adjacent_files rewrite_data_files expire_snapshots
-    cleanup_old_files delete_orphaned_files add_data_files
+    cleanup_old_files delete_orphaned_files add_data_files rewrite_manifests rewrite_position_delete_files
+    remove_orphan_files
     """
 )
 """Table functions that change a lake, also with `ducklake_` before their names."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING
 
@@ -66,15 +66,23 @@ class DeltaMaintenance(Maintenance):
 
     def cleanup(self, older_than: datetime | None, *, below: str = "", dry_run: bool = False) -> Sequence[str]:
         """Files that a commit removed before `older_than`."""
-        return self._clean(older_than or _now(), EARLIEST, below, dry_run)
+        return self._clean(self._tables, older_than or _now(), EARLIEST, below, dry_run)
 
-    def remove_orphans(self, older_than: datetime | None, *, below: str = "", dry_run: bool = False) -> Sequence[str]:
-        return self._clean(EARLIEST, older_than or _now(), below, dry_run)
+    def remove_orphans(
+        self, older_than: datetime | None, *, table: TableInfo | None = None, dry_run: bool = False
+    ) -> Sequence[str]:
+        return self._clean(self._tables if table is None else [table], EARLIEST, older_than or _now(), "", dry_run)
 
-    def _clean(self, cutoff: datetime, unknown: datetime, below: str, dry_run: bool) -> Sequence[str]:
-        """In all tables; what their retention protects stays."""
+    @property
+    def _tables(self) -> Collection[TableInfo]:
+        return self._catalog.latest().tables().values()
+
+    def _clean(
+        self, tables: Collection[TableInfo], cutoff: datetime, unknown: datetime, below: str, dry_run: bool
+    ) -> Sequence[str]:
+        """What the tables' retention protects stays."""
         removed: list[str] = []
-        for table in self._catalog.latest().tables().values():
+        for table in tables:
             earliest = self._cutoff(table)
             found = vacuum.needless(self._catalog, table, min(cutoff, earliest), min(unknown, earliest))
             removed += vacuum.remove(self._catalog.storage, [p for p in found if p.startswith(below)], dry_run=dry_run)

@@ -56,8 +56,12 @@ class DuckLakeMaintenance(Maintenance):
     def cleanup(self, older_than: datetime | None, *, below: str = "", dry_run: bool = False) -> Sequence[str]:
         return cleanup(self._catalog, older_than, below=below, dry_run=dry_run)
 
-    def remove_orphans(self, older_than: datetime | None, *, below: str = "", dry_run: bool = False) -> Sequence[str]:
-        return remove_orphans(self._catalog, older_than, below=below, dry_run=dry_run)
+    def remove_orphans(
+        self, older_than: datetime | None, *, table: TableInfo | None = None, dry_run: bool = False
+    ) -> Sequence[str]:
+        return remove_orphans(
+            self._catalog, older_than, below="" if table is None else table.path or "", dry_run=dry_run
+        )
 
     def vacuum(
         self, table: TableInfo | None, cutoff: datetime, unknown: datetime, *, dry_run: bool = False

@@ -83,6 +83,16 @@ class Attempt:
         """The files that this attempt alone needs, by full path. They are written together, before the commit."""
 
     @property
+    def removed_delete_files(self) -> int:
+        return len({name for name, _ in self._gone[DELETES]})
+
+    @property
+    def added_delete_files(self) -> int:
+        """A Puffin file has the vectors of many data files."""
+        added = (file for (content, _), files in self._added.items() if content == DELETES for file in files)
+        return len({file["file_path"] for file in added})
+
+    @property
     def version(self) -> int:
         return int(self._definition.metadata.format_version)
 

@@ -14,12 +14,23 @@ from lakedbapi.formats.base import CommitResult, Snapshot
 from lakedbapi.formats.erasure import Erasure
 from lakedbapi.formats.iceberg.compaction import compact, compaction_groups
 from lakedbapi.formats.iceberg.erasure import IcebergErasure
-from lakedbapi.formats.iceberg.expiry import check_may_remove
+from lakedbapi.formats.iceberg.expiry import check_may_remove, chosen, expire, needless
+from lakedbapi.formats.iceberg.expiry import older_than as expiry_before
+from lakedbapi.formats.iceberg.history import history
 from lakedbapi.formats.iceberg.snapshot import IcebergSnapshot
 from lakedbapi.formats.iceberg.sources import CatalogSource
 from lakedbapi.formats.iceberg.table import TableVersion
+from lakedbapi.formats.iceberg.tidying import tidy
 from lakedbapi.formats.iceberg.vacuum import orphans, vacuum
-from lakedbapi.formats.maintenance import Compacted, CompactionGroup, Expired, Flushed, Maintenance, StoredRows
+from lakedbapi.formats.maintenance import (
+    Compacted,
+    CompactionGroup,
+    Expired,
+    Flushed,
+    Maintenance,
+    Rewritten,
+    StoredRows,
+)
 from lakedbapi.model.catalog import TableInfo
 from lakedbapi.model.changes import Operation
 from lakedbapi.model.instants import ago
@@ -43,8 +54,7 @@ class IcebergMaintenance(Maintenance):
     def compact(
         self, base: Snapshot, table: TableInfo, kind: str, compacted: Sequence[Compacted], operation: Operation
     ) -> CommitResult:
-        assert isinstance(base, IcebergSnapshot)
-        return compact(self._catalog, base, table, compacted, operation)
+        return compact(self._catalog, _own(base), table, compacted, operation)
 
     def stored_rows(self, base: Snapshot, table: TableInfo) -> Sequence[StoredRows]:
         return ()
@@ -58,22 +68,56 @@ class IcebergMaintenance(Maintenance):
     def expire(
         self, versions: Sequence[int] | None = None, older_than: datetime | None = None, *, dry_run: bool = False
     ) -> Expired:
-        raise NotSupportedError("snapshots of Iceberg tables are expired table by table: VACUUM t RETAIN … HOURS")
+        raise NotSupportedError(
+            "snapshots of Iceberg tables expire table by table: CALL expire_snapshots(table => 't', …), or VACUUM t"
+        )
+
+    def expire_table(
+        self,
+        base: Snapshot,
+        table: TableInfo,
+        versions: Sequence[int] | None,
+        older_than: datetime | None,
+        retain_last: int | None,
+        *,
+        dry_run: bool = False,
+    ) -> Expired:
+        version = self._version(table)
+        check_may_remove(version)
+        if versions is None:
+            cutoff = older_than or ago(_age(table))
+            expiry = expiry_before(version, cutoff, retain_last=retain_last)
+        else:
+            expiry = chosen(version, versions)
+        paths = sorted(needless(version, expiry.snapshots))
+        if not dry_run:
+            expire(self._source, (*self._catalog.named(table.schema_id), table.name), version, expiry)
+            version.storage.delete(paths)
+        return Expired([info for info in history(version.metadata) if info.id in expiry.snapshots], paths)
+
+    def rewrite_manifests(self, base: Snapshot, table: TableInfo) -> Rewritten:
+        done = tidy(self._catalog, table, _own(base).version_of(table), manifests=True)
+        return Rewritten(done.replaced_manifests, done.created_manifests)
+
+    def rewrite_delete_files(self, base: Snapshot, table: TableInfo) -> Rewritten:
+        done = tidy(self._catalog, table, _own(base).version_of(table), deletes=True)
+        return Rewritten(done.removed_delete_files, done.added_delete_files)
 
     def cleanup(self, older_than: datetime | None, *, below: str = "", dry_run: bool = False) -> Sequence[str]:
         raise NotSupportedError("files of Iceberg tables are removed with the snapshots that need them: VACUUM t")
 
-    def remove_orphans(self, older_than: datetime | None, *, below: str = "", dry_run: bool = False) -> Sequence[str]:
+    def remove_orphans(
+        self, older_than: datetime | None, *, table: TableInfo | None = None, dry_run: bool = False
+    ) -> Sequence[str]:
         unknown = datetime.now(timezone.utc) if older_than is None else older_than
         removed: list[str] = []
-        for table in self._catalog.latest().tables().values():
-            if table.path is not None and table.path.startswith(below):
-                version = self._version(table)
-                check_may_remove(version)
-                found = sorted(orphans(version, unknown))
-                removed += found
-                if not dry_run:
-                    version.storage.delete(found)
+        for each in self._catalog.latest().tables().values() if table is None else [table]:
+            version = self._version(each)
+            check_may_remove(version)
+            found = sorted(orphans(version, unknown))
+            removed += found
+            if not dry_run:
+                version.storage.delete(found)
         return removed
 
     def _version(self, table: TableInfo) -> TableVersion:
@@ -109,5 +153,14 @@ class IcebergMaintenance(Maintenance):
 
     def retention(self, table: TableInfo | None) -> str:
         """`history.expire.max-snapshot-age-ms`, in Java's default 5 days."""
-        age = str(5 * _DAY) if table is None else table.properties.get(_AGE, str(5 * _DAY))
-        return f"{int(age)} milliseconds"
+        return f"{5 * _DAY if table is None else _age(table)} milliseconds"
+
+
+def _age(table: TableInfo) -> int:
+    """Milliseconds after which snapshots expire."""
+    return int(table.properties.get(_AGE, str(5 * _DAY)))
+
+
+def _own(base: Snapshot) -> IcebergSnapshot:
+    assert isinstance(base, IcebergSnapshot)
+    return base

@@ -19,6 +19,8 @@ from lakedbapi.formats.iceberg.table import TableVersion
 if TYPE_CHECKING:
     from lakedbapi.formats.iceberg.sources import CatalogSource
 
+_METADATA = (".json", ".json.gz", "version-hint.text")
+
 
 def vacuum(
     source: CatalogSource,
@@ -50,7 +52,7 @@ def vacuum(
 
 
 def orphans(version: TableVersion, unknown: datetime) -> set[str]:
-    """Files below the table that no snapshot has and that were last changed before `unknown`."""
+    """Files below the table that no snapshot has, last changed before `unknown`. None is a metadata file."""
     places = Places.of(version.metadata)
     known = {*reachable(version, version.metadata.snapshots, alive=True).all, *named_in_metadata(version)}
     found: set[str] = set()
@@ -58,4 +60,4 @@ def orphans(version: TableVersion, unknown: datetime) -> set[str]:
         listed = version.storage.list(version.paths.full(directory) + "/")
         old = pc.fill_null(pc.less(listed.column("mtime"), pa.scalar(unknown)), False)
         found |= set(listed.filter(old).column("path").to_pylist())
-    return {path for path in found - known if not path.endswith((".metadata.json", ".json"))}
+    return {path for path in found - known if not path.endswith(_METADATA)}
