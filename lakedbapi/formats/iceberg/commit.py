@@ -95,7 +95,7 @@ class TableCommit:
         self, attempt: Attempt, head: TableVersion | None, requirements: tuple[Any, ...], updates: tuple[Any, ...]
     ) -> bool:
         try:
-            self._source.commit(self._identifier, requirements, updates, is_new=head is None)
+            self._source.commit(self._identifier, requirements, updates, before=head)
         except (CommitFailedException, TableAlreadyExistsError):
             return False
         except NoSuchTableError as error:

@@ -110,7 +110,7 @@ def expire(source: CatalogSource, identifier: tuple[str, ...], version: TableVer
         changes.append(updates.RemoveSnapshotsUpdate(snapshot_ids=sorted(expiry.snapshots)))
     with reported(f"table {version.name}: expiring snapshots"):
         try:
-            source.commit(identifier, tuple(named), tuple(changes), is_new=False)
+            source.commit(identifier, tuple(named), tuple(changes), before=version)
         except CommitFailedException as error:
             raise ConflictError(f"table {version.name}: others committed while snapshots expired: {error}") from error
 

@@ -98,7 +98,7 @@ class IcebergRefs(Refs):
             )
             with reported(f"table {version.name}: {what}"):
                 try:
-                    source.commit((*namespace, table.name), requirements, changes, is_new=False)
+                    source.commit((*namespace, table.name), requirements, changes, before=version)
                 except CommitFailedException:
                     continue
             return told

@@ -29,7 +29,9 @@ from pyiceberg.table.metadata import TableMetadata, TableMetadataUtil
 
 from lakedbapi.errors import ConflictError, DataError, NotSupportedError, OperationalError
 from lakedbapi.formats.iceberg.failures import reported
+from lakedbapi.formats.iceberg.older_metadata import remove_older_metadata
 from lakedbapi.formats.iceberg.paths import Paths, moved
+from lakedbapi.formats.iceberg.table import TableVersion
 from lakedbapi.formats.tree import MAIN, Tree
 from lakedbapi.storage.filesystem import Storage
 
@@ -130,14 +132,21 @@ class CatalogSource(Source):
         return "/".join((warehouse.rstrip("/"), *namespace, table))
 
     def commit(
-        self, identifier: tuple[str, ...], requirements: tuple[Any, ...], updates: tuple[Any, ...], *, is_new: bool
+        self,
+        identifier: tuple[str, ...],
+        requirements: tuple[Any, ...],
+        updates: tuple[Any, ...],
+        *,
+        before: TableVersion | None,
     ) -> None:
-        """Raises what the client does."""
-        config = {} if is_new else self._configs.get(identifier, {})
+        """Change the table from what it was `before`, None where it is new. Raises what the client does."""
+        config = {} if before is None else self._configs.get(identifier, {})
         nothing: Any = None  # A commit needs no more of a table than its name.
-        self.client.commit_table(
+        done = self.client.commit_table(
             StagedTable(identifier, nothing, "", nothing, self.client, config), requirements, updates
         )
+        if before is not None:
+            remove_older_metadata(before, done.metadata)
 
     def ensure_namespace(self, namespace: Namespace) -> None:
         with reported(f"catalog {self.name}: looking for namespace {'.'.join(namespace)}"):

@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 
 import lakedbapi
-from lakedbapi.errors import NotSupportedError, ProgrammingError
+from lakedbapi.errors import NotSupportedError, OperationalError, ProgrammingError
 from lakedbapi.formats.iceberg.sources import CatalogSource
+from lakedbapi.storage.filesystem import Storage
 from tests.formats.iceberg.building import Table
 from tests.formats.iceberg.columns import ID, KEY
 from tests.formats.iceberg.test_write_foreign import Place
@@ -274,6 +275,56 @@ def test_rewriting_data_files_of_one_table(place: Place) -> None:
     assert place.files(1) == []
     lake.execute("INSERT INTO t VALUES (30, 'y')")
     assert lake.execute("CALL lake.system.rewrite_data_files('main.t')").fetchall()[0][2:4] == (1, 2)
+
+
+# Older metadata
+
+
+def test_older_metadata_files_go_behind_commits(place: Place) -> None:
+    lake = filled(place, 1)
+    folder = Path(str(place.table().metadata.location).removeprefix("file://")) / "metadata"
+    properties = "'write.metadata.previous-versions-max' = '2', 'write.metadata.delete-after-commit.enabled' = 'true'"
+    lake.execute(f"ALTER TABLE t SET ({properties})")
+    for number in range(1, 6):
+        lake.execute(f"INSERT INTO t VALUES ({number}, 's')")
+    assert len(list(folder.glob("*.metadata.json"))) == 3
+    assert values(lake, "SELECT a FROM t") == [*range(6)]
+    lake.execute("ALTER TABLE t SET ('write.metadata.delete-after-commit.enabled' = 'false')")
+    lake.execute("INSERT INTO t VALUES (6, 's')")
+    assert len(list(folder.glob("*.metadata.json"))) == 5
+
+
+def test_every_kind_of_commit_removes_older_metadata(place: Place) -> None:
+    lake = filled(place, 3)
+    folder = Path(str(place.table().metadata.location).removeprefix("file://")) / "metadata"
+    properties = "'write.metadata.previous-versions-max' = '1', 'write.metadata.delete-after-commit.enabled' = 'true'"
+    statements = (
+        f"ALTER TABLE t SET ({properties})",
+        "ALTER TABLE t ADD COLUMN b INTEGER",
+        "ALTER TABLE t CREATE BRANCH few",
+        "CALL rewrite_manifests(table => 't')",
+        "CALL expire_snapshots(table => 't', older_than => now())",
+        "DELETE FROM t WHERE a = 0",
+    )
+    for statement in statements:
+        lake.execute(statement)
+        assert len(list(folder.glob("*.metadata.json"))) == 2, statement
+    assert values(lake, "SELECT a FROM t") == [1, 2]
+
+
+def test_a_commit_stands_when_older_metadata_cannot_be_removed(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    lake = filled(place, 1)
+    properties = "'write.metadata.previous-versions-max' = '1', 'write.metadata.delete-after-commit.enabled' = 'true'"
+    lake.execute(f"ALTER TABLE t SET ({properties})")
+
+    def fail(*_: Any) -> None:
+        raise OperationalError("no")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Storage, "_remove", fail)
+        lake.execute("INSERT INTO t VALUES (1, 's')")
+        lake.execute("ALTER TABLE t CREATE TAG v")
+    assert values(lake, "SELECT a FROM t FOR VERSION AS OF 'v'") == [0, 1]
 
 
 # Other formats
