@@ -5,6 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 
 from lakedbapi.engine.base import Engine, Query, WriteOptions
+from lakedbapi.errors import ProgrammingError
 from lakedbapi.formats.base import Catalog
 from lakedbapi.model.catalog import SchemaInfo, SortField, TableInfo
 from lakedbapi.model.changes import StagedRows, WrittenFile
@@ -14,6 +15,7 @@ from lakedbapi.transaction import CatalogView, Transaction
 ROW_ID_COLUMN = "_lake_row_id"
 ROW_VERSION_COLUMN = "_lake_row_version"
 
+_LARGEST = (1 << 63) - 1
 _SIZE_UNITS = {"": 1, "b": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9, "kib": 2**10, "mib": 2**20, "gib": 2**30}
 
 
@@ -61,16 +63,19 @@ def write_options(catalog: Catalog, schema: SchemaInfo, table: TableInfo) -> Wri
     def value(name: str) -> str | None:
         return option(catalog, table, name)
 
+    def size(name: str) -> int | None:
+        return _size(name, value(name))
+
     defaults = WriteOptions(directory="")
     return WriteOptions(
         directory=catalog.data_directory(table, schema),
         layout=catalog.file_layout(table),
         compression=value("parquet_compression") or defaults.compression,
-        compression_level=_size(value("parquet_compression_level")),
-        row_group_size=_size(value("parquet_row_group_size")),
-        row_group_size_bytes=_size(value("parquet_row_group_size_bytes")),
+        compression_level=size("parquet_compression_level"),
+        row_group_size=size("parquet_row_group_size"),
+        row_group_size_bytes=size("parquet_row_group_size_bytes"),
         parquet_version=value("parquet_version"),
-        target_file_size=_size(value("target_file_size")),
+        target_file_size=size("target_file_size"),
         hive_layout=(value("hive_file_pattern") or "true").casefold() != "false",
         sort_by=tuple(_ordering(term) for term in table.sorting),
         partitioning=catalog.file_partitioning(table),
@@ -82,10 +87,17 @@ def _ordering(term: SortField) -> str:
     return f"{term.expression} {'DESC' if term.descending else 'ASC'} NULLS {'FIRST' if term.nulls_first else 'LAST'}"
 
 
-def _size(text: str | None) -> int | None:
-    """`512MB`, `64 KiB`, `1000` as a number; None for none."""
+def _size(name: str, text: str | None) -> int | None:
+    """`512MB`, `64 KiB`, `1000` as a number; None for none. ProgrammingError for what other programs set it to and is
+    no size."""
     if text is None:
         return None
     number = text.strip().rstrip("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ ")
     unit = text.strip()[len(number) :].strip().casefold()
-    return int(float(number) * _SIZE_UNITS[unit])
+    try:
+        size = (int(number) if number.isdecimal() else int(float(number))) * _SIZE_UNITS[unit]
+    except (ValueError, OverflowError, KeyError):
+        size = _LARGEST + 1
+    if abs(size) > _LARGEST:
+        raise ProgrammingError(f"the option {name} is {text!r}, which is no size such as '512MB': set it to one")
+    return size

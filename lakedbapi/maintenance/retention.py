@@ -11,7 +11,7 @@ from lakedbapi.errors import ProgrammingError
 from lakedbapi.formats.base import Catalog
 from lakedbapi.formats.maintenance import Maintenance
 from lakedbapi.model.catalog import SnapshotInfo
-from lakedbapi.model.instants import EARLIEST
+from lakedbapi.model.instants import EARLIEST, EVER
 
 EXPIRE_OPTION = "expire_older_than"
 DELETE_OPTION = "delete_older_than"
@@ -57,9 +57,11 @@ def option_cutoff(context: Context, catalog: Catalog, option: str) -> datetime |
 
 def ago(context: Context, interval: str, what: str) -> datetime:
     """`interval` in SQL's spelling before now, but nothing before `EARLIEST`."""
-    sql = "SELECT greatest(now() - CAST($interval AS INTERVAL), CAST($earliest AS TIMESTAMPTZ)) AS instant"
+    # least() of DuckDB takes an interval of 2 days for a longer one than one of a million hours.
+    age = "CASE WHEN CAST($interval AS INTERVAL) < to_milliseconds($ever) THEN CAST($interval AS INTERVAL) END"
+    sql = f"SELECT greatest(now() - {age}, CAST($earliest AS TIMESTAMPTZ)) AS instant"
     try:
-        found = context.engine.fetch(Query(sql, parameters={"interval": interval, "earliest": EARLIEST}))
+        found = context.engine.fetch(Query(sql, parameters={"interval": interval, "earliest": EARLIEST, "ever": EVER}))
     except Exception as error:
         raise ProgrammingError(f"{what} is {interval!r}, which is no interval such as '7 days'") from error
     instant: datetime = found.column(0)[0].as_py()

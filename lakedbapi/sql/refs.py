@@ -84,7 +84,7 @@ def _age(reader: Reader) -> int:
 
 def _number(reader: Reader) -> int:
     token = reader.peek()
-    if token.kind != NUMBER or not token.value.isdecimal() or int(token.value) == 0:
-        raise reader.error("expected a whole number above 0")
+    if token.kind != NUMBER or not token.value.isdecimal() or not 0 < int(token.value) < 1 << 31:
+        raise reader.error("expected a whole number above 0 and below 2147483648")
     reader.next()
     return int(token.value)

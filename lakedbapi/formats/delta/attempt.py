@@ -26,12 +26,13 @@ from lakedbapi.formats.delta.definition import (
 from lakedbapi.formats.delta.features import writer_features
 from lakedbapi.formats.delta.file_actions import Action, add_of, new_file, remove_of
 from lakedbapi.formats.delta.plan import Plan
-from lakedbapi.formats.delta.properties import IN_COMMIT, whole_number
+from lakedbapi.formats.delta.properties import IN_COMMIT
 from lakedbapi.formats.delta.state import TableState
 from lakedbapi.formats.delta.vector_files import VectorFiles
 from lakedbapi.formats.delta.writer_features import check_writable, has_deletion_vectors, is_true, with_features
 from lakedbapi.formats.delta.written_stats import dumps, loosened, stats_text
 from lakedbapi.formats.program import own_name
+from lakedbapi.formats.properties import whole_number
 from lakedbapi.model.changes import WrittenFile
 from lakedbapi.model.delete_vector import DeleteVector
 

@@ -36,13 +36,14 @@ from lakedbapi.formats.delta.info import table_info
 from lakedbapi.formats.delta.log import LOG
 from lakedbapi.formats.delta.maintenance import DeltaMaintenance
 from lakedbapi.formats.delta.paths import ESCAPED
-from lakedbapi.formats.delta.properties import MAX_ID, whole_number
+from lakedbapi.formats.delta.properties import MAX_ID
 from lakedbapi.formats.delta.schema import physical_names
 from lakedbapi.formats.delta.snapshot import DeltaSnapshot
 from lakedbapi.formats.delta.state import TableState
 from lakedbapi.formats.delta.table import DeltaTable
 from lakedbapi.formats.delta.vector_cache import VectorCache
 from lakedbapi.formats.delta.writer_features import check_writable, is_true
+from lakedbapi.formats.properties import whole_number
 from lakedbapi.formats.tree import Tree
 from lakedbapi.model.catalog import AsOf, SchemaInfo, SnapshotInfo, TableInfo
 from lakedbapi.model.changes import Changes

@@ -23,7 +23,6 @@ from lakedbapi.formats.delta.properties import (
     MAX_ID,
     check_properties,
     is_for_the_protocol,
-    whole_number,
 )
 from lakedbapi.formats.delta.schema import (
     EXPLICIT,
@@ -41,6 +40,7 @@ from lakedbapi.formats.delta.schema import (
 )
 from lakedbapi.formats.delta.state import TableState
 from lakedbapi.formats.delta.writer_features import NEW_TABLE, is_true, required_features, with_features
+from lakedbapi.formats.properties import whole_number
 from lakedbapi.formats.tree import is_visible
 from lakedbapi.model.catalog import TableInfo
 from lakedbapi.model.sql_types import sql_type

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from lakedbapi.errors import Error
 from lakedbapi.formats.delta.checkpoint_writer import write_checkpoint
 from lakedbapi.formats.delta.log_cleanup import clean_log
-from lakedbapi.formats.delta.properties import whole_number
+from lakedbapi.formats.properties import whole_number
 
 if TYPE_CHECKING:
     from lakedbapi.formats.delta.catalog import DeltaCatalog

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from lakedbapi.errors import ProgrammingError
+from lakedbapi.model.instants import EVER
 
 _UNITS = {
     "millisecond": 1,
@@ -18,9 +19,9 @@ _PART = re.compile(r"([+-]?\d+)\s+([a-z]+?)s?(?:\s+|$)")
 
 
 def milliseconds(text: str) -> int:
-    """ProgrammingError for what is no such length, or has months, which have none."""
+    """At most `EVER`. ProgrammingError for what is no such length, or has months, which have none."""
     rest = text.strip().casefold().removeprefix("interval").strip()
     parts = _PART.findall(rest)
     if not parts or _PART.sub("", rest) or any(unit not in _UNITS for _, unit in parts):
         raise ProgrammingError(f"{text!r} is no interval such as 'interval 30 days'")
-    return sum(int(number) * _UNITS[unit] for number, unit in parts)
+    return min(sum(int(number) * _UNITS[unit] for number, unit in parts), EVER)

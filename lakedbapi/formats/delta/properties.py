@@ -22,17 +22,6 @@ def is_for_the_protocol(name: str) -> bool:
     return name.casefold().startswith(_FOR_THE_PROTOCOL)
 
 
-def whole_number(properties: Mapping[str, str], name: str, default: int) -> int:
-    """ProgrammingError, which tells the way out, when another writer left something else there."""
-    text = properties.get(name)
-    try:
-        return default if text is None else int(text)
-    except ValueError as error:
-        raise ProgrammingError(
-            f"the table's property {name} is {text!r}, which is no whole number: ALTER TABLE … SET ('{name}' = '…')"
-        ) from error
-
-
 def check_properties(table: str, properties: Mapping[str, str]) -> None:
     """ProgrammingError for a property that is spelled otherwise, a value that it cannot have, and for those that
     writers keep themselves. Unknown ones are let through, unless they look like a slip of a known one."""

@@ -22,8 +22,9 @@ from lakedbapi.formats.delta.log import (
     list_log,
     modified,
 )
-from lakedbapi.formats.delta.properties import IN_COMMIT, IN_COMMIT_VERSION, whole_number
+from lakedbapi.formats.delta.properties import IN_COMMIT, IN_COMMIT_VERSION
 from lakedbapi.formats.delta.state import TableState, checkpoint_state, first_state
+from lakedbapi.formats.properties import whole_number
 from lakedbapi.storage.filesystem import Entry, Storage
 
 _KEPT = 8

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from decimal import Decimal as PyDecimal
 from typing import Any
 
-from lakedbapi.formats.delta.properties import whole_number
+from lakedbapi.formats.properties import whole_number
 from lakedbapi.model.changes import FileStats, WrittenFile
 from lakedbapi.model.types import Decimal, Field, Scalar, Schema, Struct
 

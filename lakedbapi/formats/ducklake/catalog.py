@@ -279,7 +279,10 @@ class DuckLakeCatalog(Catalog):
         return max(0, int(assigned or 0), int(greatest or 0)) + 1
 
     def keeps_rows(self, table: TableInfo, count: int) -> bool:
-        limit = int(self.option("data_inlining_row_limit", table) or 0)
+        text = self.option("data_inlining_row_limit", table) or "0"
+        if not text.isdecimal():
+            raise ProgrammingError(f"the option data_inlining_row_limit is {text!r}: set it to a number of rows")
+        limit = int(text)
         return 0 < count <= limit and can_inline(table.schema, self.backend)
 
     def delete_format(self, table: TableInfo) -> DeleteFormat:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta, timezone
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from pyiceberg.exceptions import CommitFailedException
@@ -20,6 +20,8 @@ from lakedbapi.formats.iceberg.reachable import reachable
 from lakedbapi.formats.iceberg.requests import updates
 from lakedbapi.formats.iceberg.table import TableVersion
 from lakedbapi.formats.iceberg.travel import lineage, time_of
+from lakedbapi.formats.properties import whole_number
+from lakedbapi.model.instants import ago
 
 if TYPE_CHECKING:
     from lakedbapi.formats.iceberg.sources import CatalogSource
@@ -50,10 +52,10 @@ def older_than(
 
     `superseded`: a snapshot is as old as the one that followed it, so that what was current at `cutoff` stays.
     """
-    metadata, now = version.metadata, datetime.now(timezone.utc)
+    metadata = version.metadata
     by_id = {snapshot.snapshot_id: snapshot for snapshot in metadata.snapshots}
-    gone = {name for name, ref in metadata.refs.items() if name != MAIN_BRANCH and _is_over(ref, by_id, now)}
-    least = retain_last if retain_last is not None else int(metadata.properties.get(_LEAST, "1"))
+    gone = {name for name, ref in metadata.refs.items() if name != MAIN_BRANCH and _is_over(ref, by_id)}
+    least = retain_last if retain_last is not None else whole_number(metadata.properties, _LEAST, 1)
     kept: set[int] = set()
     named: set[int] = set()
     for ref in [ref for name, ref in metadata.refs.items() if name not in gone]:
@@ -62,7 +64,7 @@ def older_than(
             continue
         line = lineage(metadata, ref.snapshot_id)
         named |= {snapshot.snapshot_id for snapshot in line}
-        since = cutoff if ref.max_snapshot_age_ms is None else now - timedelta(milliseconds=ref.max_snapshot_age_ms)
+        since = cutoff if ref.max_snapshot_age_ms is None else ago(ref.max_snapshot_age_ms)
         count = max(ref.min_snapshots_to_keep or least, 1)
         for number, snapshot in enumerate(line):
             until = line[number - 1] if superseded and number else snapshot
@@ -73,12 +75,12 @@ def older_than(
     return Expiry(frozenset(by_id.keys() - kept), frozenset(gone))
 
 
-def _is_over(ref: SnapshotRef, by_id: dict[int, Any], now: datetime) -> bool:
+def _is_over(ref: SnapshotRef, by_id: dict[int, Any]) -> bool:
     """Whether a branch or tag has lived as long as it says, or names nothing."""
     snapshot = by_id.get(ref.snapshot_id)
     if snapshot is None:
         return True
-    return ref.max_ref_age_ms is not None and now - time_of(snapshot) > timedelta(milliseconds=ref.max_ref_age_ms)
+    return ref.max_ref_age_ms is not None and time_of(snapshot) < ago(ref.max_ref_age_ms)
 
 
 def chosen(version: TableVersion, ids: Sequence[int]) -> Expiry:

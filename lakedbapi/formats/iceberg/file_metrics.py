@@ -10,6 +10,7 @@ from pyiceberg import types as iceberg
 from pyiceberg.schema import Schema
 
 from lakedbapi.formats.iceberg.values import encoded, parse
+from lakedbapi.formats.properties import whole_number
 from lakedbapi.model.changes import FileStats, WrittenFile
 
 _MODE = "write.metadata.metrics."
@@ -48,7 +49,7 @@ def metrics(file: WrittenFile, schema: Schema, properties: Mapping[str, str]) ->
 def _leaves(schema: Schema, properties: Mapping[str, str]) -> Iterator[tuple[str, iceberg.NestedField, str]]:
     """Columns and fields of structs, with their full names and default modes: those in lists and maps have none."""
     default = properties.get(f"{_MODE}default", "truncate(16)")
-    limit = int(properties.get(f"{_MODE}max-inferred-column-defaults", _INFERRED))
+    limit = whole_number(properties, f"{_MODE}max-inferred-column-defaults", _INFERRED)
     named = f"{_MODE}default" in properties
     for number, (name, field) in enumerate(_below("", schema.fields)):
         yield name, field, default if named or number < limit else "none"

@@ -31,9 +31,10 @@ from lakedbapi.formats.maintenance import (
     Rewritten,
     StoredRows,
 )
+from lakedbapi.formats.properties import whole_number
 from lakedbapi.model.catalog import TableInfo
 from lakedbapi.model.changes import Operation
-from lakedbapi.model.instants import ago
+from lakedbapi.model.instants import EVER, ago
 
 if TYPE_CHECKING:
     from lakedbapi.formats.iceberg.catalog import IcebergCatalog
@@ -158,7 +159,7 @@ class IcebergMaintenance(Maintenance):
 
 def _age(table: TableInfo) -> int:
     """Milliseconds after which snapshots expire."""
-    return int(table.properties.get(_AGE, str(5 * _DAY)))
+    return min(whole_number(table.properties, _AGE, 5 * _DAY), EVER)
 
 
 def _own(base: Snapshot) -> IcebergSnapshot:

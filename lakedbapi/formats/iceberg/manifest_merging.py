@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from lakedbapi.formats.iceberg.manifest_files import Row
 from lakedbapi.formats.iceberg.manifests import ManifestFile
+from lakedbapi.formats.properties import whole_number
 
 _TARGET = "commit.manifest.target-size-bytes"
 _LEAST = "commit.manifest.min-count-to-merge"
@@ -31,8 +32,8 @@ class Merging:
     def of(cls, properties: Mapping[str, str], *, everything: bool) -> Merging:
         """By the properties of the table, in the defaults of the Java library."""
         is_enabled = properties.get(_ENABLED, "true").casefold() == "true"
-        least = int(properties.get(_LEAST, "100")) if is_enabled else 1 << 62
-        return cls(int(properties.get(_TARGET, str(8 << 20))), 2 if everything else max(least, 2), everything)
+        least = whole_number(properties, _LEAST, 100) if is_enabled else 1 << 62
+        return cls(whole_number(properties, _TARGET, 8 << 20), 2 if everything else max(least, 2), everything)
 
     def groups(self, manifests: Sequence[Listed]) -> Iterator[tuple[Sequence[Listed], bool]]:
         """The manifests by what may lie in one, and whether they are to be written anew; the others one by one."""

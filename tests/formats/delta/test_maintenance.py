@@ -309,7 +309,7 @@ def test_vacuum_needs_a_property_to_retain_less_than_the_table_tells(t: Sql) -> 
 
 
 def test_retentions_of_any_length_are_understood(t: Sql, table: Path) -> None:
-    long = "interval 100000000 days"
+    long = "interval 99999999999999 days"
     t(f"ALTER TABLE t SET ('delta.logRetentionDuration' = '{long}', 'delta.deletedFileRetentionDuration' = '{long}')")
     before = stored(table)
     t("CHECKPOINT t")

@@ -121,6 +121,7 @@ def test_what_is_there_already(place: Lake, lake: lakedbapi.Connection) -> None:
         ("DROP BRANCH main", "the table itself"),
         ("CREATE TAG v AS OF VERSION 17", "no snapshot 17"),
         ("CREATE TAG v RETAIN 0 DAYS", "above 0"),
+        ("CREATE TAG v RETAIN 2147483648 DAYS", "below 2147483648"),
         ("CREATE TAG v RETAIN 3 WEEKS", "DAYS, HOURS or MINUTES"),
         ("CREATE TAG v WITH SNAPSHOT RETENTION 2 SNAPSHOTS", "should end here"),
         ("CREATE OR REPLACE BRANCH main RETAIN 3 DAYS", "never expires"),
@@ -243,3 +244,15 @@ def test_vacuum_keeps_what_branches_and_tags_keep(place: Lake, lake: lakedbapi.C
     assert ids(place) == [first, third, last]
     assert second not in ids(place)
     assert values(lake, "SELECT a FROM t FOR VERSION AS OF 'kept'") == [1]
+
+
+def test_retention_for_ever(place: Lake, lake: lakedbapi.Connection) -> None:
+    """Java's default is the largest number of milliseconds that there is."""
+    longest = (1 << 63) - 1
+    (first, _) = ids(place)
+    with place.table().manage_snapshots() as manage:
+        manage.create_tag(first, "kept", max_ref_age_ms=longest)
+        manage.create_branch(first, "side", max_ref_age_ms=longest, max_snapshot_age_ms=longest)
+    lake.execute("VACUUM t RETAIN 0 HOURS")
+    assert set(refs(place)) == {"kept", "side"}
+    assert first in ids(place)
