@@ -140,7 +140,8 @@ def _bound(context: Context, call: Call, procedure: _Procedure) -> _Call:
     if catalog is None and table is not None:
         return _Call(context, str(call.name), query.resolve_table(context, table).alias, arguments, table)
     if not isinstance(catalog, str):
-        raise ProgrammingError(f"{call.name} needs the catalog's name as its first argument")
+        otherwise = f", or {TABLE} => 't'" if TABLE in known else ""
+        raise ProgrammingError(f"{call.name} needs the catalog's name as its first argument{otherwise}")
     alias = query.resolve_catalog(context, catalog)
     if table is not None and catalog_of(call) is None:
         table = Name((alias, table.parts[-2] if len(table.parts) > 1 else _current(context, alias), table.last))
@@ -185,7 +186,10 @@ def _rewrite_delete_files(call: _Call) -> Result:
 
 
 def _expire_snapshots(call: _Call) -> Result:
-    versions = call.numbers("versions" if call.arguments.get("snapshot_ids") is None else "snapshot_ids")
+    versions, ids = call.numbers("versions"), call.numbers("snapshot_ids")
+    if versions is not None and ids is not None:
+        raise ProgrammingError(f"{call.name}: versions and snapshot_ids are the same: give one")
+    versions = ids if versions is None else versions
     older_than = call.instant("older_than")
     retain_last, dry_run = call.number("retain_last"), call.flag("dry_run")
     if call.table is not None:

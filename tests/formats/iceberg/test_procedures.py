@@ -122,10 +122,11 @@ def test_expiring_chosen_snapshots(place: Place) -> None:
     ("arguments", "message"),
     [
         ("table => 't', versions => [1], retain_last => 2", "leave older_than and retain_last out"),
+        ("table => 't', versions => [1], snapshot_ids => [2]", "versions and snapshot_ids are the same: give one"),
         ("table => 't', retain_last => 0", "the newest snapshot always stays"),
         ("table => 'x'", "x does not exist"),
         ("table => 't', age => 3", "no argument 'age'"),
-        ("older_than => now()", "needs the catalog's name"),
+        ("older_than => now()", "needs the catalog's name as its first argument, or table => 't'"),
         ("'lake', retain_last => 2", "give table => 't'"),
     ],
 )
