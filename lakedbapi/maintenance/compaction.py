@@ -11,13 +11,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lakedbapi.dml.writing import option, write_options
-from lakedbapi.engine.base import PART, ROW_ID, ROW_SNAPSHOT, Query, RelationName, ScanRelation, WriteOptions
+from lakedbapi.engine.base import PART, POSITION, ROW_ID, ROW_SNAPSHOT, Query, RelationName, ScanRelation, WriteOptions
 from lakedbapi.errors import ProgrammingError
 from lakedbapi.formats.maintenance import MERGE, REWRITE, Compacted, CompactionGroup
 from lakedbapi.maintenance.scope import Subject, removing
 from lakedbapi.model.catalog import TableInfo
 from lakedbapi.model.changes import Operation, WrittenFile
-from lakedbapi.model.scan import Scan, live_counts, most_deleted
+from lakedbapi.model.scan import FileGroup, Scan, live_counts, most_deleted
 from lakedbapi.model.sql_types import quote_identifier
 from lakedbapi.model.types import Schema
 
@@ -260,14 +260,17 @@ def _query(
     """The rows, with their ids and with the first snapshot that sees each if asked for."""
     names = {kind: _unused(group, name) for kind, name in _EXTRA.items()}
     columns = [quote_identifier(field.name) for field in scan.schema.fields]
-    if row_ids:
-        columns.append(names[ROW_ID])
-    if row_snapshots and group.layout is not None:
-        columns.append(names[ROW_SNAPSHOT])
-    elif row_snapshots:
+    ids, snapshots = names[ROW_ID], names[ROW_SNAPSHOT]
+    if row_snapshots and group.layout is None:
+        # All files differ in these, and to look that up in a list costs less than what tells it in a scan.
+        ids = f"coalesce({ids}, {_of_file(scan, 'row_id_start', names[PART])} + {names[POSITION]})"
         # Files of a rewrite are younger than the snapshots that may be embedded for their rows.
-        begins = [begin for files in scan.files for begin in files.files.column("snapshot_id").to_pylist()]
-        columns.append(f"greatest({names[ROW_SNAPSHOT]}, ({begins})[{names[PART]} + 1])")
+        snapshots = f"greatest({snapshots}, {_of_file(scan, 'snapshot_id', names[PART])})"
+        scan = replace(scan, files=tuple(map(_embedded_only, scan.files)))
+    if row_ids:
+        columns.append(ids)
+    if row_snapshots:
+        columns.append(snapshots)
     relation = RelationName(subject.view.alias, subject.schema.name, "_lake_compacted")
     source = ".".join(map(quote_identifier, relation))
     if order:
@@ -275,6 +278,22 @@ def _query(
         source = f"(SELECT *, {_curve(order)} AS {curve} FROM {source}) ORDER BY {curve}"
     sql = f"SELECT {', '.join(columns)} FROM {source}"
     return Query(sql, {relation: ScanRelation(scan, names)}, search_path=subject.context.search_path)
+
+
+def _of_file(scan: Scan, column: str, part: str) -> str:
+    """SQL for the BIGINT that the file of a row has in a column of the file list; `part` is SQL for its number."""
+    values = [files.files.column(column).cast(pa.string()).fill_null("NULL") for files in scan.files]
+    listed = ", ".join(", ".join(texts.to_pylist()) for texts in values)
+    return f"CAST([{listed}] AS BIGINT[])[{part} + 1]"
+
+
+def _embedded_only(files: FileGroup) -> FileGroup:
+    """The files with no other row ids and snapshots of rows than embedded ones."""
+    listed = files.files
+    for name in ("row_id_start", "snapshot_id"):
+        place = listed.schema.get_field_index(name)
+        listed = listed.set_column(place, listed.schema.field(place), pa.nulls(listed.num_rows, pa.int64()))
+    return replace(files, files=listed)
 
 
 def _curve(columns: Sequence[str]) -> str:
@@ -289,7 +308,12 @@ def _curve(columns: Sequence[str]) -> str:
     return " + ".join(terms)
 
 
-_EXTRA = {ROW_ID: "_lake_row_id", ROW_SNAPSHOT: "_lake_row_snapshot", PART: "_lake_part"}
+_EXTRA = {
+    ROW_ID: "_lake_row_id",
+    ROW_SNAPSHOT: "_lake_row_snapshot",
+    PART: "_lake_part",
+    POSITION: "_lake_position",
+}
 
 
 def _unused(group: CompactionGroup, name: str) -> str:

@@ -31,6 +31,44 @@ def test_rows_ids_and_changes_stay_at_every_snapshot(lake: Lake, seed: int) -> N
         assert (rows(lake, last), changes(lake, 1, last)) == before, call
 
 
+MERGE = "CALL ducklake_merge_adjacent_files('lake')"
+
+
+@pytest.mark.parametrize(
+    "between",
+    [
+        (),  # The row ids of the files adjoin.
+        ("INSERT INTO u SELECT i FROM range(30) r(i)", "DELETE FROM t WHERE k BETWEEN 45 AND 49"),
+        ("DELETE FROM t WHERE k BETWEEN 25 AND 49", "CALL ducklake_rewrite_data_files('lake', delete_threshold => 0)"),
+        ("UPDATE t SET v = 'new' WHERE k BETWEEN 20 AND 59",),
+        (MERGE, "UPDATE t SET v = 'new' WHERE k = 30", "CALL ducklake_flush_inlined_data('lake')", MERGE),
+        ("INSERT INTO t VALUES (990, 'g0', 'inlined'), (991, 'g1', 'inlined')", "UPDATE t SET v = 'new' WHERE k = 990"),
+        (
+            "INSERT INTO t VALUES (990, 'g0', 'inlined')",
+            "UPDATE t SET v = 'new' WHERE k = 990",
+            "CALL ducklake_flush_inlined_data('lake')",
+        ),
+    ],
+    ids=["adjoining", "deleted", "rewritten", "updated", "merged before", "inlined", "flushed"],
+)
+def test_rows_keep_their_ids_and_snapshots_in_merged_files(lake: Lake, between: tuple[str, ...]) -> None:
+    lake("CREATE TABLE t (k INTEGER, g VARCHAR, v VARCHAR)")
+    lake("CREATE TABLE u (k INTEGER)")
+    for start in range(0, 100, 25):
+        lake(f"INSERT INTO t SELECT i, 'g', 'x' || i FROM range({start}, {start + 25}) r(i)")
+    for statement in between:
+        lake(statement)
+    for start in range(100, 175, 25):
+        lake(f"INSERT INTO t SELECT i, 'g', 'x' || i FROM range({start}, {start + 25}) r(i)")
+    last = newest(lake)
+    files = len(lake("SELECT path FROM files('t')"))
+    before = rows(lake, last), changes(lake, 1, last)
+    for call in (MERGE, "CALL ducklake_flush_inlined_data('lake')", MERGE):
+        lake(call)
+        assert (rows(lake, last), changes(lake, 1, last)) == before, call
+    assert len(lake("SELECT path FROM files('t')")) < files
+
+
 @pytest.mark.parametrize("seed", quick(2, range(6)))
 def test_kept_snapshots_stay_when_any_others_expire(lake: Lake, seed: int) -> None:
     choice = random.Random(seed)
