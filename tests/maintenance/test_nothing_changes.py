@@ -38,6 +38,7 @@ MERGE = "CALL ducklake_merge_adjacent_files('lake')"
     "between",
     [
         (),  # The row ids of the files adjoin.
+        (MERGE,),
         ("INSERT INTO u SELECT i FROM range(30) r(i)", "DELETE FROM t WHERE k BETWEEN 45 AND 49"),
         ("DELETE FROM t WHERE k BETWEEN 25 AND 49", "CALL ducklake_rewrite_data_files('lake', delete_threshold => 0)"),
         ("UPDATE t SET v = 'new' WHERE k BETWEEN 20 AND 59",),
@@ -49,7 +50,7 @@ MERGE = "CALL ducklake_merge_adjacent_files('lake')"
             "CALL ducklake_flush_inlined_data('lake')",
         ),
     ],
-    ids=["adjoining", "deleted", "rewritten", "updated", "merged before", "inlined", "flushed"],
+    ids=["adjoining", "merged twice", "deleted", "rewritten", "updated", "merged before", "inlined", "flushed"],
 )
 def test_rows_keep_their_ids_and_snapshots_in_merged_files(lake: Lake, between: tuple[str, ...]) -> None:
     lake("CREATE TABLE t (k INTEGER, g VARCHAR, v VARCHAR)")
