@@ -89,7 +89,7 @@ ICEBERG = [
         "iceberg+sqlite:///{0}/catalog.db?warehouse=file://{0}/warehouse",
         {"format-version": str(version)},
         checks=False,
-        defaults=False,
+        defaults=version >= 3,
         follows_rows=version >= 3,
         counts_deleted=version >= 3,
         starts_empty=False,

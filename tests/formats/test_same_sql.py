@@ -248,7 +248,7 @@ def test_not_null_and_checks_hold(lake: Lake) -> None:
 
 def test_defaults_are_kept_or_refused(lake: Lake) -> None:
     if not lake.kind.defaults:
-        with pytest.raises(lakedbapi.NotSupportedError, match="cannot have a default"):
+        with pytest.raises(lakedbapi.NotSupportedError, match="cannot have the default 'none'"):
             lake("CREATE TABLE t (i INTEGER, s VARCHAR DEFAULT 'none')")
         return
     lake.create("CREATE TABLE t (i INTEGER, s VARCHAR DEFAULT 'none', d DATE DEFAULT DATE '2026-01-01')")
@@ -752,7 +752,7 @@ def test_show_create_table_gives_a_statement_that_makes_the_same(lake: Lake) -> 
         f"PARTITIONED BY (\"K y\"{bucket}) COMMENT 'all of it'"
     )
     ((text,),) = lake("SHOW CREATE TABLE t")
-    assert all(part in text for part in ("COMMENT 'it''s'", "COMMENT 'all of it'", "PRIMARY KEY", bucket[:8], default))
+    assert all(part in text for part in ("COMMENT 'it''s'", "COMMENT 'all of it'", "PRIMARY KEY", bucket[:8], default[:8]))
     lake("DROP TABLE t")
     lake.commit()
     lake(text)

@@ -301,7 +301,7 @@ def test_closed_requirements_all_say_why() -> None:
     from sqlalchemy.testing import exclusions
     from sqlalchemy.testing.requirements import SuiteRequirements
 
-    from sqlalchemy_lake.requirements import CLOSED, OPEN, Requirements
+    from sqlalchemy_lake.requirements import CLOSED, NEEDS, OPEN, PARTS, Requirements
 
     closed_by_default = {
         name
@@ -310,8 +310,9 @@ def test_closed_requirements_all_say_why() -> None:
         and getattr(SuiteRequirements, name).fget.__code__.co_names == ("exclusions", "closed")
     }
     environment = {"async_dialect", "sqlalchemy2_stubs", "skip_mysql_on_windows"}
-    assert closed_by_default - set(CLOSED) - set(OPEN) <= environment
-    assert all(isinstance(getattr(Requirements(), name), exclusions.compound) for name in (*OPEN, *CLOSED))
+    of_formats = {name for names in (*NEEDS.values(), *PARTS.values()) for name in names}
+    assert closed_by_default - set(CLOSED) - set(OPEN) - of_formats <= environment
+    assert all(isinstance(getattr(Requirements(), name), exclusions.compound) for name in (*OPEN, *CLOSED, *of_formats))
 
 
 def test_a_struct_survives_being_copied() -> None:

@@ -102,8 +102,8 @@ def test_manifests_of_other_files_are_not_read(place: Lake, monkeypatch: pytest.
     read: list[str] = []
     monkeypatch.setattr(
         attempt.Attempt,
-        "_without_gone",
-        lambda self, row, file, real=attempt.Attempt._without_gone: (read.append(file.path), real(self, row, file))[1],
+        "_entries",
+        lambda self, file, real=attempt.Attempt._entries: (read.append(file.path), real(self, file))[1],
     )
     lake.execute("DELETE FROM t WHERE a = 11")
     assert read == []
