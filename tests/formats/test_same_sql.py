@@ -752,7 +752,8 @@ def test_show_create_table_gives_a_statement_that_makes_the_same(lake: Lake) -> 
         f"PARTITIONED BY (\"K y\"{bucket}) COMMENT 'all of it'"
     )
     ((text,),) = lake("SHOW CREATE TABLE t")
-    assert all(part in text for part in ("COMMENT 'it''s'", "COMMENT 'all of it'", "PRIMARY KEY", bucket[:8], default[:8]))
+    parts = ("COMMENT 'it''s'", "COMMENT 'all of it'", "PRIMARY KEY", bucket[:8], default[:8])
+    assert all(part in text for part in parts)
     lake("DROP TABLE t")
     lake.commit()
     lake(text)
