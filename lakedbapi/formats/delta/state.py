@@ -140,6 +140,8 @@ def _untouched(paths: pa.ChunkedArray, files: pa.Table, touched: pa.Array, keys:
 
     Only those at one of the paths `touched` can have one.
     """
+    if not len(paths):  # pyarrow 16 crashes on an array without chunks.
+        return None
     numbers = pc.indices_nonzero(pc.is_in(paths, value_set=touched))
     if not len(numbers):
         return None
