@@ -15,6 +15,7 @@ from sqlalchemy.types import NullType
 
 from lakedbapi.model.catalog import Constraint, SchemaInfo, TableInfo, ViewInfo
 from lakedbapi.model.types import Field
+from lakedbapi.query.stored import shown
 from lakedbapi.sql import type_of
 from lakedbapi.transaction import CatalogView
 from sqlalchemy_lake.timetravel import point_of
@@ -137,7 +138,10 @@ class LakeReflection:
         self, connection: Any, table_name: str, schema: str | None = None, **kw: Any
     ) -> list[dict[str, Any]]:
         found = _constraints(connection, table_name, schema, "check")
-        return [{"name": c.name, "sqltext": c.expression} for c in found]
+        table, (view, _) = _existing(connection, table_name, schema), _catalog(connection, schema)
+        if view is None or isinstance(table, ViewInfo):
+            return []
+        return [{"name": c.name, "sqltext": shown(view.catalog, table.schema, c.expression or "")} for c in found]
 
     @cached
     def get_indexes(

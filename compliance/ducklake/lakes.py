@@ -89,6 +89,7 @@ class Shared:
     ours: Ours
     theirs: Theirs
     inlined: bool
+    encrypted: bool = False
 
     @property
     def both(self) -> tuple[Program, Program]:

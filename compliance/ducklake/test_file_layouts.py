@@ -75,6 +75,8 @@ def test_two_delete_files_of_one_data_file_add_up(shared: Shared) -> None:
 
 def test_files_that_were_added_from_elsewhere(shared: Shared, tmp_path: Path) -> None:
     """Their columns are found by name, since they have no field ids; what they lack is the column's default."""
+    if shared.encrypted:
+        pytest.skip("an encrypted lake takes no plain file, of either program")
     outside = tmp_path / "outside.parquet"
     shared.theirs.execute(f"COPY (SELECT 'n' || i AS name, i AS id FROM range(100) r(i)) TO '{outside}'")
     script(
@@ -111,7 +113,7 @@ def test_options_of_the_lake_are_honoured(shared: Shared, writer: Program, optio
     assert_same_rows(shared, "t")
     if "hive" in option:
         assert not any("p=" in str(path) for path in shared.place.data_files)
-    if "zstd" in option:
+    if "zstd" in option and not shared.encrypted:  # DuckDB shows metadata of plain files only.
         codec = "SELECT DISTINCT compression FROM parquet_metadata('{}')"
         written = [path for path in shared.place.data_files if "delete" not in path.name]
         assert {shared.theirs.value(codec.format(path)) for path in written} == {"ZSTD"}
@@ -193,7 +195,7 @@ def test_deletion_vectors_of_ours_keep_their_history(shared: Shared) -> None:
         """,
     )
     suffixes = {path.suffix for path in shared.place.data_files if "delete" in path.name}
-    assert suffixes == {".puffin", ".parquet"}
+    assert suffixes == ({".parquet"} if shared.encrypted else {".puffin", ".parquet"})
     for reader in shared.both:
         counts = [reader.value(f"SELECT count(*) FROM t AT (VERSION => {version})") for version in range(2, 7)]
         assert counts == [1000, 900, 1900, 1700, 1500]

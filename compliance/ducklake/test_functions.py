@@ -91,6 +91,8 @@ def test_functions_that_tell(shared: Shared) -> None:
         ours, theirs = (texts(program, function) for program in shared.both)
         if "options" in function:  # Descriptions are in own words.
             ours, theirs = ([(row[0], *row[2:]) for row in rows] for rows in (ours, theirs))
+        if shared.encrypted and "list_files" in function:  # Keys are secrets here, which SQL does not show.
+            theirs = [(*row[:3], None, *row[4:7], None) for row in theirs]
         assert ours == theirs, function
 
 

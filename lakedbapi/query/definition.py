@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from lakedbapi.formats.base import Catalog
 from lakedbapi.model.catalog import CATALOG_PLACEHOLDER, Constraint, PartitionField, SortField, TableInfo, ViewInfo
 from lakedbapi.model.sql_types import quote_identifier, quote_literal, sql_type
 from lakedbapi.model.types import Field, Identity
 from lakedbapi.query.names import ResolvedTable, ResolvedView
+from lakedbapi.query.stored import shown
 
 
 def definition(found: ResolvedTable | ResolvedView) -> str:
@@ -21,14 +23,15 @@ def _view(place: ResolvedView, info: ViewInfo) -> str:
 
 
 def _table(place: ResolvedTable, table: TableInfo) -> str:
-    elements = [*map(_column, table.schema.fields), *map(_constraint, table.constraints)]
+    catalog = place.view.catalog
+    elements = [*map(_column, table.schema.fields), *(_constraint(catalog, table, c) for c in table.constraints)]
     lines = [f"CREATE TABLE {_path(place.schema.name, table.name)} (", ",\n".join(f"  {e}" for e in elements), ")"]
     keys = list(_partition_keys(table))
     if keys:
         lines.append(f"PARTITIONED BY ({', '.join(keys)})")
     if table.sorting:
         lines.append(f"SORTED BY ({', '.join(map(_sort_key, table.sorting))})")
-    properties = place.view.catalog.settable_properties(table)
+    properties = catalog.settable_properties(table)
     if properties:
         pairs = (f"{quote_literal(name)} = {quote_literal(value)}" for name, value in sorted(properties.items()))
         lines.append(f"WITH ({', '.join(pairs)})")
@@ -62,10 +65,10 @@ def generation(field: Field) -> str | None:
     return f"GENERATED {identity.generation} AS IDENTITY{counting}"
 
 
-def _constraint(constraint: Constraint) -> str:
+def _constraint(catalog: Catalog, table: TableInfo, constraint: Constraint) -> str:
     name = f"CONSTRAINT {quote_identifier(constraint.name)} " if constraint.name else ""
     if constraint.kind == "check":
-        return f"{name}CHECK ({constraint.expression})"
+        return f"{name}CHECK ({shown(catalog, table.schema, constraint.expression or '')})"
     text = f"{name}{constraint.kind.upper()}{_columns(constraint.columns)}"
     if constraint.kind == "foreign key":
         text += f" REFERENCES {_path(*constraint.referred)}{_columns(constraint.referred_columns)}"

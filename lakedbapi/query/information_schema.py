@@ -15,6 +15,7 @@ from lakedbapi.model.catalog import CATALOG_PLACEHOLDER, Constraint, SchemaInfo,
 from lakedbapi.model.sql_types import quote_identifier, sql_type
 from lakedbapi.model.types import Decimal, Identity, Scalar, Type
 from lakedbapi.query.names import resolve_catalog
+from lakedbapi.query.stored import shown
 from lakedbapi.transaction import CatalogView
 
 _TEXT, _INT, _LONG, _BOOL = pa.string(), pa.int32(), pa.int64(), pa.bool_()
@@ -190,9 +191,10 @@ def _constraint_column_usage(source: _Source) -> Iterator[dict[str, Any]]:
 
 def _check_constraints(source: _Source) -> Iterator[dict[str, Any]]:
     view = source.view
-    for schema, _, name, constraint in _constraints(view):
+    for schema, table, name, constraint in _constraints(view):
         if constraint.kind == "check":
-            yield {**_constraint_key(view, schema, name), "check_clause": constraint.expression}
+            clause = shown(view.catalog, table.schema, constraint.expression or "")
+            yield {**_constraint_key(view, schema, name), "check_clause": clause}
 
 
 def view_text(alias: str, info: ViewInfo) -> str:

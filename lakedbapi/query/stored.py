@@ -36,6 +36,13 @@ def runnable_default(catalog: Catalog, text: str, what: str) -> str:
     return translated
 
 
+def shown(catalog: Catalog, schema: Schema, text: str) -> str:
+    """An expression over the columns of `schema` as a statement here has it: Spark quotes in other ways."""
+    if not catalog.capabilities.spark_expressions or not set(text) & set("\\`\""):
+        return text
+    return spark.to_engine(text, schema) or text
+
+
 def kept(catalog: Catalog, schema: Schema, text: str, what: str) -> str:
     """An expression of the engine as the format keeps it; NotSupportedError when it has none that means the same."""
     if not catalog.capabilities.spark_expressions:

@@ -745,7 +745,7 @@ def test_errors_have_the_same_class(people: Lake) -> None:
 def test_show_create_table_gives_a_statement_that_makes_the_same(lake: Lake) -> None:
     bucket = ", bucket(4, k)" if "bucket" in capabilities(lake.connection).partition_transforms else ""
     default = " DEFAULT 3" if lake.kind.defaults else ""
-    check = ", CHECK (n > 0)" if lake.kind.checks else ""
+    check = ", CHECK (n > 0), CHECK (k <> 'it''s')" if lake.kind.checks else ""
     lake.create(
         f"CREATE TABLE t (id BIGINT NOT NULL, n DECIMAL(9,2){default} COMMENT 'it''s', \"K y\" VARCHAR, k VARCHAR, "
         f"s STRUCT(a INTEGER, b VARCHAR[]), m MAP(VARCHAR, INTEGER), PRIMARY KEY (id){check}) "
