@@ -38,7 +38,7 @@ def runnable_default(catalog: Catalog, text: str, what: str) -> str:
 
 def shown(catalog: Catalog, schema: Schema, text: str) -> str:
     """An expression over the columns of `schema` as a statement here has it: Spark quotes in other ways."""
-    if not catalog.capabilities.spark_expressions or not set(text) & set("\\`\""):
+    if not catalog.capabilities.spark_expressions or not set(text) & set('\\`"'):
         return text
     return spark.to_engine(text, schema) or text
 
