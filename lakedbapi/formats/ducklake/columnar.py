@@ -56,9 +56,13 @@ def _fetch(
     rows = cursor.fetchmany(_BATCH)
     if len(rows) == _BATCH and connection.dialect.name == "sqlite":
         joined = _fetch_joined(connection, statement, schema, parameters, rows)
+        cursor.close()
         if joined is not None:
-            cursor.close()
             return joined
+        # SQLAlchemy 1.4 rolls back after an error, which ends the results that are open.
+        cursor = connection.execute(statement, parameters).cursor
+        assert cursor is not None
+        rows = cursor.fetchmany(_BATCH)
     batches = []
     with _PAUSE if len(rows) == _BATCH else nullcontext():
         while rows:

@@ -69,6 +69,7 @@ def test_texts_too_long_to_be_joined_are_read(monkeypatch: pytest.MonkeyPatch) -
         driver: Any = connection.connection.dbapi_connection
         driver.execute("CREATE TABLE t (id BIGINT, flag BIGINT, note VARCHAR)")
         driver.executemany("INSERT INTO t VALUES (?, 1, 'text')", [(i,) for i in range(COUNT)])
+        driver.commit()
         driver.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, 10_000)
         columns: list[ColumnElement[Any]] = [literal_column(name) for name in SCHEMA.names]
         found = fetch_table(connection, select(*columns).select_from(table("t")), SCHEMA)
