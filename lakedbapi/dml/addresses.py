@@ -8,12 +8,15 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyroaring import BitMap64
 
 Positions = npt.NDArray[np.int64]
 
 _POSITION_BITS = 40
 """A part has fewer rows than 2^40 and a scan fewer parts than 2^23, so an address fits in one int64."""
+
+_NOTHING = np.empty(0, np.int64)
 
 
 @dataclass(frozen=True)
@@ -29,11 +32,17 @@ class Addresses:
         return cls(rows.column(0).to_numpy(), rows.column(1).to_numpy())
 
     @classmethod
+    def of_lists(cls, rows: pa.Table) -> Addresses:
+        """From a part number and the list of its positions in each row."""
+        counts = pc.list_value_length(rows.column(1)).to_numpy()
+        positions = [chunk.flatten().to_numpy() for chunk in rows.column(1).chunks]
+        return cls(np.repeat(rows.column(0).to_numpy(), counts), np.concatenate([_NOTHING, *positions]))
+
+    @classmethod
     def joined(cls, pieces: Sequence[Addresses]) -> Addresses:
-        nothing = np.empty(0, np.int64)
         return cls(
-            np.concatenate([nothing, *(piece.part for piece in pieces)]),
-            np.concatenate([nothing, *(piece.position for piece in pieces)]),
+            np.concatenate([_NOTHING, *(piece.part for piece in pieces)]),
+            np.concatenate([_NOTHING, *(piece.position for piece in pieces)]),
         )
 
     @property

@@ -20,7 +20,7 @@ from lakedbapi.dml.returning import Returning, evaluate
 from lakedbapi.dml.sources import aliases, from_clause, named, with_clause
 from lakedbapi.dml.strategy import settle
 from lakedbapi.dml.target import Target
-from lakedbapi.engine.base import Relation, RelationName
+from lakedbapi.engine.base import Query, Relation, RelationName
 from lakedbapi.model.changes import Operation, RowChanges
 from lakedbapi.query.exhaustive import reads_all
 from lakedbapi.query.prune import Pruning, prune
@@ -55,14 +55,15 @@ def delete_rows(
     target = reading(target, statement)
     pruning = prune(target.context, target.contents, bounds or statement.where, target.name)
     whole = whole_files(target, statement, pruning)
-    rows, parts = matching(target, statement, pruning.keep & ~whole, extra or {})
-    addresses = Addresses.of(rows)
-    if statement.source:
+    query, parts = matching(target, statement, pruning.keep & ~whole, extra or {})
+    rows = target.fetch(query) if statement.source or statement.returning else None
+    addresses = target.fetch_addresses(query) if rows is None else Addresses.of(rows)
+    if rows is not None and statement.source:
         first = first_of_each(addresses)
         addresses, rows = addresses.take(first), rows.take(pa.array(first))
     dropped = int(target.live_counts[whole].sum())
     count = len(addresses) + dropped
-    returned, types = _returned(target, statement, rows) if statement.returning else (None, ())
+    returned, types = _returned(target, statement, rows) if rows is not None and statement.returning else (None, ())
     if count:
         new_rows = NewRows(target)
         changes = drop_files(target, target.contents.delete(parts, addresses.part, addresses.position), whole)
@@ -123,8 +124,8 @@ def count_rows(target: Target) -> int:
 
 def matching(
     target: Target, statement: Delete, keep: npt.NDArray[np.bool_], extra: Mapping[RelationName, Relation]
-) -> tuple[pa.Table, Parts]:
-    """Address, and with RETURNING all columns and the rows of the other relations, of every match."""
+) -> tuple[Query, Parts]:
+    """Selects the address, and with RETURNING all columns and the rows of the other relations, of every match."""
     scan, parts = target.contents.scan(keep)
     columns = [target.column(target.part), target.column(target.position)]
     if statement.returning:
@@ -136,7 +137,7 @@ def matching(
     exhaustive = not statement.source and not statement.returning and reads_all(target.table.schema, statement.where)
     scanned = target.scan_relation(scan, exhaustive=exhaustive)
     query = target.query(sql, {**extra, **scanned}, _identifiers(statement), statement.specials)
-    return target.fetch(query), parts
+    return query, parts
 
 
 def _identifiers(statement: Delete) -> frozenset[str]:

@@ -13,6 +13,7 @@ import pyarrow as pa
 from sqlglot import exp
 
 from lakedbapi.context import Context
+from lakedbapi.dml.addresses import Addresses
 from lakedbapi.engine.base import (
     PART,
     POSITION,
@@ -219,6 +220,15 @@ class Target:
         """Run to the end."""
         with _plain_errors():
             return self.context.engine.fetch(query)
+
+    def fetch_addresses(self, query: Query) -> Addresses:
+        """The addresses that `query` selects, ordered by part.
+
+        An engine returns rows in the order of the files, for which it reads those of a UNION ALL one after the other; to
+        aggregate them, it reads several at a time.
+        """
+        sql = f"SELECT p, list(n) FROM ({query.sql}) AS _lake_found(p, n) GROUP BY p ORDER BY p"
+        return Addresses.of_lists(self.fetch(replace(query, sql=sql)))
 
     def open(self, query: Query) -> Result:
         """Start, to be read as it comes."""

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import struct
 from array import array
 from collections.abc import Iterable
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-from pyroaring import BitMap64
+from pyroaring import BitMap, BitMap64
+
+_LOW = (1 << 32) - 1
+"""The greatest number of the first of the bitmaps that a `BitMap64` consists of."""
+_ONE_BITMAP = struct.pack("<QI", 1, 0)
+"""What the portable form of a `BitMap64` begins with that has only that one."""
 
 
 class DeleteVector:
@@ -81,7 +87,11 @@ class DeleteVector:
 
 
 def _bitmap(positions: npt.NDArray[np.int64]) -> BitMap64:
-    """Sorted input is ten times faster to add than random input, and an `array` three times faster than an ndarray."""
+    """Sorted input is ten times faster to add than random input, an `array` three times faster than an ndarray, and 32
+    bits a number three times faster than 64."""
     if len(positions) > 1 and not bool((positions[1:] >= positions[:-1]).all()):
         positions = np.sort(positions)
-    return BitMap64(array("Q", positions.astype(np.int64, copy=False).tobytes()))
+    if not len(positions) or positions[0] < 0 or positions[-1] > _LOW:
+        return BitMap64(array("Q", positions.astype(np.int64, copy=False).tobytes()))
+    low = BitMap(array("I", positions.astype(np.uint32).tobytes()))
+    return BitMap64.deserialize(_ONE_BITMAP + low.serialize())

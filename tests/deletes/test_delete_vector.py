@@ -42,6 +42,15 @@ def test_takes_positions_of_any_kind(values: object) -> None:
     assert 2 not in vector
 
 
+@pytest.mark.parametrize(
+    "values", [[], [0, (1 << 32) - 1], [(1 << 32) - 1, 1 << 32], [1 << 32, 1 << 40], [(1 << 63) - 1]]
+)
+def test_positions_may_need_more_than_32_bits(values: list[int]) -> None:
+    vector = DeleteVector.of(values)
+    assert vector.to_numpy().tolist() == values
+    assert len(vector) == len(values)
+
+
 def test_mask_marks_deleted_rows() -> None:
     assert DeleteVector.of([0, 2]).mask(4).tolist() == [True, False, True, False]
 
