@@ -224,8 +224,8 @@ class Target:
     def fetch_addresses(self, query: Query) -> Addresses:
         """The addresses that `query` selects, ordered by part.
 
-        An engine returns rows in the order of the files, for which it reads the parts of a UNION ALL one after the other;
-        to aggregate them, it reads several at a time.
+        An engine returns rows in the order of the files, for which it reads the parts of a UNION ALL one by one; to
+        aggregate them, it reads several at a time.
         """
         sql = f"SELECT p, list(n) FROM ({query.sql}) AS _lake_found(p, n) GROUP BY p ORDER BY p"
         return Addresses.of_lists(self.fetch(replace(query, sql=sql)))
