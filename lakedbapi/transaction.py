@@ -241,6 +241,8 @@ class CatalogView:
         return {schema.name.casefold(): schema for schema in self.schemas.values()}
 
     def schema(self, name: str) -> SchemaInfo | None:
+        if not self.changes.schemas:
+            return self.snapshot.find_schema(name)
         return self._schema_by_name.get(name.casefold())
 
     def table(self, schema: str, name: str) -> TableInfo | None:

@@ -126,6 +126,10 @@ class Snapshot(ABC):
         """The table with this id."""
         return self.tables().get(id)
 
+    def find_schema(self, name: str) -> SchemaInfo | None:
+        """The schema with this name. A format that asks a server asks for this one only."""
+        return self._schemas_by_name.get(name.casefold())
+
     def find_table(self, schema: SchemaInfo, name: str) -> TableInfo | None:
         """The table with this name. A format that reads metadata table by table reads that of this one only."""
         return self._tables_by_name.get((schema.id, name.casefold()))
@@ -140,6 +144,10 @@ class Snapshot(ABC):
 
     def macros(self) -> Mapping[int, MacroInfo]:
         return {}
+
+    @cached_property
+    def _schemas_by_name(self) -> Mapping[str, SchemaInfo]:
+        return {schema.name.casefold(): schema for schema in self.schemas().values()}
 
     @cached_property
     def _tables_by_name(self) -> Mapping[tuple[int, str], TableInfo]:

@@ -24,6 +24,7 @@ from lakedbapi.formats.iceberg.definition import (
 from lakedbapi.formats.iceberg.feed import table_changes
 from lakedbapi.formats.iceberg.history import history
 from lakedbapi.formats.iceberg.maintenance import IcebergMaintenance
+from lakedbapi.formats.iceberg.names import Names
 from lakedbapi.formats.iceberg.paths import Paths
 from lakedbapi.formats.iceberg.places import Places
 from lakedbapi.formats.iceberg.refs import IcebergRefs
@@ -88,6 +89,7 @@ class IcebergCatalog(Catalog):
         if isinstance(source, CatalogSource):
             client_fixes.allow_version_3()
             self.capabilities = replace(WRITING, table_by_table=non_atomic)
+        self.names = Names()
         self._lock = threading.RLock()
         self._numbers: dict[tuple[str, ...], int] = {}
         self._named: list[tuple[str, ...]] = []

@@ -109,7 +109,7 @@ class Committer:
 
     def _namespace(self, table: TableInfo) -> Namespace:
         staged = self._changes.schemas.get(table.schema_id)
-        return self._catalog.namespace(staged if staged is not None else self._base.schemas()[table.schema_id])
+        return self._catalog.named(table.schema_id) if staged is None else self._catalog.namespace(staged)
 
 
 def _joined(plans: list[Plan]) -> list[Plan]:

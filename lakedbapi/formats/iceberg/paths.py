@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import os
+import re
 from dataclasses import dataclass
 
 import pyarrow as pa
 import pyarrow.compute as pc
+
+_FILE = re.compile("^file:(//[^/]*)?")
+"""file:/x, file:///x and file://host/x all are local paths."""
+_ABSOLUTE = re.compile("^(/|[A-Za-z][A-Za-z0-9+.-]*://)")
 
 
 @dataclass(frozen=True)
@@ -22,8 +27,14 @@ class Paths:
 
     def full(self, path: str) -> str:
         """A plain absolute path for a local file, else a URL."""
-        found: str = self.full_all(pa.array([path], pa.string()))[0].as_py()
-        return found
+        if self.moved is not None:
+            old, new = self.moved
+            if path.startswith(old) and path[len(old) : len(old) + 1] in ("", "/"):
+                path = new + path[len(old) :]
+        path = _FILE.sub("", path)
+        if _ABSOLUTE.match(path):
+            return path
+        return f"{self._base}/{path.removeprefix('./')}"
 
     def full_all(self, paths: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
         if self.moved is not None:
@@ -33,15 +44,17 @@ class Paths:
             paths = pc.if_else(below, pc.binary_join_element_wise(new, rest, ""), paths)
         is_file = pc.starts_with(paths, "file:")
         if pc.any(is_file).as_py():
-            # file:/x, file:///x and file://host/x all are local paths.
-            plain = pc.replace_substring_regex(paths, "^file:(//[^/]*)?", "")
+            plain = pc.replace_substring_regex(paths, _FILE.pattern, "")
             paths = pc.if_else(is_file, plain, paths)
-        relative = pc.invert(pc.match_substring_regex(paths, "^(/|[A-Za-z][A-Za-z0-9+.-]*://)"))
+        relative = pc.invert(pc.match_substring_regex(paths, _ABSOLUTE.pattern))
         if pc.any(relative).as_py():
-            base = os.getcwd().replace(os.sep, "/") if self.base is None else self.base
             plain = pc.replace_substring_regex(paths, r"^\./", "")
-            paths = pc.if_else(relative, pc.binary_join_element_wise(base, plain, "/"), paths)
+            paths = pc.if_else(relative, pc.binary_join_element_wise(self._base, plain, "/"), paths)
         return paths
+
+    @property
+    def _base(self) -> str:
+        return os.getcwd().replace(os.sep, "/") if self.base is None else self.base
 
 
 def moved(location: str, actual: str) -> Paths:

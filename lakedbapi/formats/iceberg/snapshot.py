@@ -45,12 +45,19 @@ class IcebergSnapshot(Snapshot):
     @cached_property
     def _schemas(self) -> Mapping[int, SchemaInfo]:
         names = list(self._catalog.source.namespaces())
+        self._catalog.names.keep_namespaces(names)
         if self._catalog.capabilities.ddl and (MAIN,) not in names:
             # It comes to be with its first table.
             names.append((MAIN,))
             self._names[self._catalog.number((MAIN,))] = {}
             self._view_names[self._catalog.number((MAIN,))] = {}
         return {self._catalog.number(name): SchemaInfo(self._catalog.number(name), ".".join(name)) for name in names}
+
+    def find_schema(self, name: str) -> SchemaInfo | None:
+        namespace = self._catalog.names.namespace(name)
+        if "_schemas" in self.__dict__ or namespace is None or not self._catalog.source.has_namespace(namespace):
+            return super().find_schema(name)
+        return SchemaInfo(self._catalog.number(namespace), ".".join(namespace))
 
     def tables(self) -> Mapping[int, TableInfo]:
         """Those that can be read at this point: what is wrong with another one shows when it is asked for."""
@@ -70,9 +77,14 @@ class IcebergSnapshot(Snapshot):
         return known if known is not None else self.tables().get(id)
 
     def find_table(self, schema: SchemaInfo, name: str) -> TableInfo | None:
+        known = None if schema.id in self._names else self._catalog.names.table(schema.id, name)
+        found = None if known is None else self._load(schema, known)
+        if found is not None:
+            return found
         real = self._names_in(schema).get(name.casefold())
-        if real is None:
-            return None
+        return None if real is None else self._load(schema, real)
+
+    def _load(self, schema: SchemaInfo, real: str) -> TableInfo | None:
         key = schema.id, real
         with self._lock:
             if key not in self._infos:
@@ -167,4 +179,5 @@ class IcebergSnapshot(Snapshot):
             if schema.id not in self._names:
                 names = sorted(self._catalog.source.tables(self._namespace(schema)), reverse=True)
                 self._names[schema.id] = {name.casefold(): name for name in names}
+                self._catalog.names.keep_tables(schema.id, self._names[schema.id])
             return self._names[schema.id]

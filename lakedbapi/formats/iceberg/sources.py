@@ -65,6 +65,10 @@ class Source(ABC):
     @abstractmethod
     def namespaces(self) -> Sequence[Namespace]: ...
 
+    def has_namespace(self, namespace: Namespace) -> bool:
+        """Whether it is surely there; where that cannot be told alone, `namespaces` tells."""
+        return namespace in self.namespaces()
+
     @abstractmethod
     def tables(self, namespace: Namespace) -> Sequence[str]: ...
 
@@ -209,6 +213,11 @@ class CatalogSource(Source):
                 found.append(namespace)
                 waiting += [child for child in self._children(namespace) if len(child) > len(namespace)]
             return sorted(found)
+
+    def has_namespace(self, namespace: Namespace) -> bool:
+        with suppress(Exception):
+            return bool(self.client.namespace_exists(namespace))
+        return False
 
     def _children(self, namespace: Namespace) -> Sequence[Namespace]:
         try:

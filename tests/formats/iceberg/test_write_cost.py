@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 from pyiceberg.table.metadata import TableMetadata, TableMetadataUtil
 
 import lakedbapi
 from lakedbapi.formats.iceberg import attempt, sql_catalog
+from lakedbapi.formats.iceberg.paths import Paths
 from lakedbapi.formats.iceberg.sources import CatalogSource
 from tests.formats.iceberg.writing import Lake, values
 
@@ -110,3 +112,59 @@ def test_manifests_of_other_files_are_not_read(place: Lake, monkeypatch: pytest.
     lake.execute("DELETE FROM t WHERE a = 2")
     assert len(read) == 1
     assert values(lake, "SELECT a FROM t WHERE a < 12") == [0, 3, 4, 5, 6, 7, 8, 9, 10]
+
+
+def test_a_table_that_was_found_before_is_looked_up_by_its_name(place: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+    lake = filled(place)
+    lake.execute("DELETE FROM t WHERE a = 1")
+    listed: list[str] = []
+    for name in ("namespaces", "tables"):
+        monkeypatch.setattr(CatalogSource, name, lambda *_, name=name: listed.append(name) or [])
+    lake.execute("DELETE FROM t WHERE a = 2")
+    lake.execute("DELETE FROM MAIN.T WHERE a = 3")
+    assert listed == []
+    monkeypatch.undo()
+    assert values(lake, "SELECT count(*) FROM t") == [27]
+
+
+def test_names_that_others_changed_meanwhile(place: Lake) -> None:
+    lake, other = filled(place), place.connect()
+    lake.execute("CREATE SCHEMA s")
+    place.create(lake, "s.u")
+    lake.execute("INSERT INTO s.u VALUES (1, 'x')")
+    assert values(lake, "SELECT count(*) FROM s.u") == [1]
+    other.execute("ALTER TABLE t RENAME TO t2")
+    other.execute("DROP TABLE s.u")
+    with pytest.raises(lakedbapi.ProgrammingError, match="table t does not exist.*did you mean t2"):
+        lake.execute("DELETE FROM t WHERE a = 1")
+    with pytest.raises(lakedbapi.ProgrammingError, match="u does not exist"):
+        lake.execute("DELETE FROM s.u")
+    other.execute("DROP SCHEMA s")
+    with pytest.raises(lakedbapi.ProgrammingError, match="there is no schema"):
+        lake.execute("DELETE FROM s.u")
+    lake.execute("CREATE SCHEMA s")
+    place.create(other, "s.u")
+    other.execute("INSERT INTO s.u VALUES (1, 'x'), (2, 'y')")
+    assert values(lake, "SELECT count(*) FROM s.u") == [2]
+    assert lake.execute("DELETE FROM t2 WHERE a = 1").rowcount == 1
+
+
+@pytest.mark.parametrize(
+    ("paths", "text", "expected"),
+    [
+        (Paths(), "/a/b", "/a/b"),
+        (Paths(), "file:/a/b", "/a/b"),
+        (Paths(), "file:///a/b", "/a/b"),
+        (Paths(), "file://host/a/b", "/a/b"),
+        (Paths(), "s3://bucket/file:/b", "s3://bucket/file:/b"),
+        (Paths(base="/base"), "./a/b", "/base/a/b"),
+        (Paths(base="/base"), "a/./b", "/base/a/./b"),
+        (Paths(("s3://x/t", "/here")), "s3://x/t/a", "/here/a"),
+        (Paths(("s3://x/t", "/here")), "s3://x/t", "/here"),
+        (Paths(("s3://x/t", "/here")), "s3://x/t2/a", "s3://x/t2/a"),
+        (Paths(("file:/x", "/here")), "file:/x/a", "/here/a"),
+    ],
+)
+def test_one_path_is_what_it_is_among_others(paths: Paths, text: str, expected: str) -> None:
+    assert paths.full(text) == expected
+    assert paths.full_all(pa.array([text, "/other"]))[0].as_py() == expected
