@@ -135,7 +135,7 @@ def test_names_that_others_changed_meanwhile(place: Lake) -> None:
     assert values(lake, "SELECT count(*) FROM s.u") == [1]
     other.execute("ALTER TABLE t RENAME TO t2")
     other.execute("DROP TABLE s.u")
-    with pytest.raises(lakedbapi.ProgrammingError, match="table t does not exist.*did you mean t2"):
+    with pytest.raises(lakedbapi.ProgrammingError, match=r"table t does not exist.*did you mean t2"):
         lake.execute("DELETE FROM t WHERE a = 1")
     with pytest.raises(lakedbapi.ProgrammingError, match="u does not exist"):
         lake.execute("DELETE FROM s.u")
