@@ -24,7 +24,7 @@ from lakedbapi.engine.base import Relation, RelationName
 from lakedbapi.errors import DataError, ProgrammingError
 from lakedbapi.model.sql_types import quote_identifier, sql_type
 from lakedbapi.query.shown import has_stars
-from lakedbapi.sql.expressions import parameter_name
+from lakedbapi.sql.nulls import parameter_name
 from lakedbapi.sql.statements import Delete, Insert, Merge, Update
 
 Statement = Insert | Update | Delete | Merge

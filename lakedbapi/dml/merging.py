@@ -119,7 +119,7 @@ class Merging:
             f"{target.column(target.part)} AS _lake_p",
             f"{target.column(target.position)} AS _lake_n",
             f"{target.column(target.row_id)} AS _lake_r",
-            f"{self._clause_number()} AS _lake_clause",
+            "_lake_clause" if self._has_subqueries else f"{self._clause_number()} AS _lake_clause",
             f"{self._by_clause(errors, 'VARCHAR')} AS _lake_e",
         ]
         for i, column in enumerate(target.fields):
@@ -129,9 +129,16 @@ class Merging:
             columns += self.returning.source_columns
         # The target comes last, since a subquery sees the relations before it.
         join = f"{self.source} {self._join()} JOIN {target.from_item} ON ({self.on})"
+        if self._has_subqueries:
+            join += f", LATERAL (SELECT {self._clause_number()} AS _lake_clause) AS _lake_chosen"
         order = "" if self.order_by is None else f" ORDER BY {self.order_by}"
         pairs = f"{self.base.sql}SELECT {', '.join(columns)} FROM {join}{order}"
         return f"SELECT * FROM ({pairs}) WHERE _lake_clause IS NOT NULL"
+
+    @property
+    def _has_subqueries(self) -> bool:
+        """Whether the choice of a clause may have a subquery, which DuckDB does not let the same SELECT refer to."""
+        return any(clause.condition is not None and "select" in clause.condition.casefold() for clause in self.clauses)
 
     def _clause_number(self) -> str:
         """The number of the first clause that fits; NULL when none does, or one that says DO NOTHING."""

@@ -15,7 +15,7 @@ from lakedbapi.dml.row_source import item_sql
 from lakedbapi.engine.duckdb.parameters import to_duckdb
 from lakedbapi.errors import DataError
 from lakedbapi.model.sql_types import quote_identifier
-from lakedbapi.sql.expressions import parameter_name
+from lakedbapi.sql.nulls import parameter_name
 
 ALIAS = "_lake_parameters"
 

@@ -18,7 +18,8 @@ from lakedbapi.engine.base import Query
 from lakedbapi.errors import ProgrammingError
 from lakedbapi.model.sql_types import quote_literal
 from lakedbapi.model.types import Field
-from lakedbapi.sql.expressions import parameter_name, render
+from lakedbapi.sql.expressions import render
+from lakedbapi.sql.nulls import parameter_name
 from lakedbapi.sql.statements import Insert, Select
 
 ARROW = "_lake_arrow"

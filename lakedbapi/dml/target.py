@@ -39,7 +39,8 @@ from lakedbapi.query.names import resolve_table
 from lakedbapi.query.prune import prune
 from lakedbapi.query.relations import columns_of, relations
 from lakedbapi.query.shown import Row, has_stars, names_columns, only_shown, whole_rows
-from lakedbapi.sql.expressions import render, without_null_in_lists
+from lakedbapi.sql.expressions import render
+from lakedbapi.sql.nulls import without_compared_nulls
 from lakedbapi.sql.statements import Name, Special
 from lakedbapi.transaction import CatalogView, Contents
 
@@ -211,7 +212,7 @@ class Target:
     def render_shown(self, expression: exp.Expression) -> str:
         """SQL of an expression over the target's own columns, in which `schema.table.column` of the target has become
         `table.column`."""
-        expression = without_null_in_lists(expression, self.context.parameters)
+        expression = without_compared_nulls(expression, self.context.parameters)
         if self.aliased or not any(column.args.get("db") for column in expression.find_all(exp.Column)):
             return render(expression)
         return render(expression.transform(self._unqualified))

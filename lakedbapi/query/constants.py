@@ -9,7 +9,8 @@ from sqlglot import exp
 
 from lakedbapi.context import Context
 from lakedbapi.engine.base import Query
-from lakedbapi.sql.expressions import parameter_name, render
+from lakedbapi.sql.expressions import render
+from lakedbapi.sql.nulls import parameter_name
 
 _CHANGING: tuple[type, ...] = (
     exp.Rand,

@@ -16,7 +16,8 @@ from lakedbapi.model.arrow import arrow_type
 from lakedbapi.model.sql_types import sql_type
 from lakedbapi.model.types import Field, Scalar
 from lakedbapi.query.transforms import transform_constant
-from lakedbapi.sql.expressions import parameter_name, render
+from lakedbapi.sql.expressions import render
+from lakedbapi.sql.nulls import parameter_name
 
 
 @dataclass(frozen=True)

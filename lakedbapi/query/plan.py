@@ -13,13 +13,14 @@ from lakedbapi.query.filters import filters, preserved_tables, table_name
 from lakedbapi.query.hidden import reveal
 from lakedbapi.query.names import resolve_relation
 from lakedbapi.query.relations import columns_of, hidden_names, relations
-from lakedbapi.sql.expressions import render, without_null_in_lists
+from lakedbapi.sql.expressions import render
+from lakedbapi.sql.nulls import without_compared_nulls
 from lakedbapi.sql.statements import Name, Select
 
 
 def plan(context: Context, select: Select) -> Query:
     """The engine query of a SELECT: its text, everything that it names, the parameters."""
-    text, tree = _without_null_in_lists(context, select)
+    text, tree = _without_compared_nulls(context, select)
     hidden = reveal(
         text,
         tree,
@@ -39,11 +40,11 @@ def plan(context: Context, select: Select) -> Query:
     return Query(hidden.text, found, context.parameters, context.search_path)
 
 
-def _without_null_in_lists(context: Context, select: Select) -> tuple[str, exp.Expression | None]:
-    """The text, and its tree, for an engine that fails on NULL in some lists: parameters may be NULL."""
+def _without_compared_nulls(context: Context, select: Select) -> tuple[str, exp.Expression | None]:
+    """The text and its tree; parameters are known now, and may be NULL."""
     if select.tree is None:
         return select.text, None
-    tree = without_null_in_lists(select.tree, context.parameters)
+    tree = without_compared_nulls(select.tree, context.parameters)
     return (select.text if tree is select.tree else render(tree)), tree
 
 

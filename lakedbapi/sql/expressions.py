@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
 from itertools import pairwise
-from typing import Any, cast
+from typing import cast
 
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
 from lakedbapi.sql.dialect import LakeDialect
+from lakedbapi.sql.nulls import without_compared_nulls
 from lakedbapi.sql.reader import Reader
 from lakedbapi.sql.tokens import scan
 
@@ -114,76 +114,9 @@ def render(tree: exp.Expression) -> str:
     return tree.meta[_SOURCE] if tree.meta.get(_PRINTED) == printed else printed
 
 
-def without_null_in_lists(tree: exp.Expression, parameters: Mapping[str, object] | None = None) -> exp.Expression:
-    """`tree` with `x IN (a) OR NULL` for `x IN (a, NULL)` in conditions, and `x IN (a) OR x = f()` for `x IN (a, f())`,
-    which mean the same.
-
-    DuckDB 2.0 fails when such a list is about a field of a struct that it reads from a file. With `parameters`,
-    which are known when a statement is run, some of these may be the NULL.
-    """
-    nulls = frozenset(name for name, value in (parameters or {}).items() if value is None)
-    if (parameters is not None and not nulls) or not _null_lists(tree, nulls):
-        return tree
-    tree = tree.copy()
-    for found in _null_lists(tree, nulls):
-        known = [value.copy() for value in found.expressions if not _is_null(value, nulls) and not _is_computed(value)]
-        cases: list[exp.Expression] = [exp.In(this=found.this.copy(), expressions=known)] if known else []
-        for value in found.expressions:
-            if _is_null(value, nulls):
-                cases.append(exp.cast(exp.Null(), "BOOLEAN", dialect="duckdb"))
-            elif _is_computed(value):
-                cases.append(exp.EQ(this=found.this.copy(), expression=exp.paren(value.copy())))
-        changed = exp.paren(exp.or_(*cases))
-        if found is tree:
-            return changed
-        found.replace(changed)
-    return tree
-
-
-def _null_lists(tree: exp.Expression, nulls: Collection[str]) -> list[exp.In]:
-    return [found for found in tree.find_all(exp.In) if _has_null(found, nulls) and not _is_shown(found, tree)]
-
-
-def _has_null(found: exp.In, nulls: Collection[str]) -> bool:
-    """Whether a list has NULL in it, or what may be NULL, and is about more than a column."""
-    is_path = isinstance(found.this, (exp.Column, exp.Dot))
-    if isinstance(found.this, exp.Column) and not found.this.table:
-        return False
-    return any(_is_null(value, nulls) or (is_path and _is_computed(value)) for value in found.expressions)
-
-
-def _is_computed(value: exp.Expression) -> bool:
-    """Whether it is a constant that only the engine knows, and so can be NULL."""
-    inner = value.this if isinstance(value, (exp.Cast, exp.Neg)) else value
-    is_plain = isinstance(inner, (exp.Literal, exp.Boolean, exp.Null)) or parameter_name(inner) is not None
-    return not is_plain and inner.find(exp.Column, exp.Query, exp.Var) is None
-
-
-def _is_null(value: exp.Expression, nulls: Collection[str]) -> bool:
-    inner = value.this if isinstance(value, exp.Cast) else value
-    return isinstance(inner, exp.Null) or parameter_name(inner) in nulls
-
-
-def parameter_name(expression: exp.Expression) -> str | None:
-    """`1` of `$1`, `name` of `$name`; None for any other expression."""
-    if isinstance(expression, (exp.Parameter, exp.Placeholder)) and expression.this is not None:
-        return expression.this if isinstance(expression.this, str) else str(expression.this.name)
-    return None
-
-
-def _is_shown(node: exp.Expression, tree: exp.Expression) -> bool:
-    """Whether it stands in the list of a SELECT in `tree`, where it may name a column of the result."""
-    inner: Any = node
-    while not isinstance(inner, (exp.Where, exp.Having, exp.Qualify, exp.Join)):
-        if isinstance(inner, exp.Select) or inner is tree:
-            return isinstance(inner, exp.Select)
-        inner = inner.parent
-    return False
-
-
 def _remember(tree: exp.Expression, text: str) -> exp.Expression:
     """Keep the text that `tree` was parsed from, so that `render` can give it back."""
-    changed = without_null_in_lists(tree)
+    changed = without_compared_nulls(tree)
     if changed is not tree:
         return changed
     tree.meta[_SOURCE] = text

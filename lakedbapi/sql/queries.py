@@ -8,8 +8,9 @@ from itertools import pairwise
 from sqlglot import exp
 
 from lakedbapi.errors import ProgrammingError
-from lakedbapi.sql.expressions import parse_query, render, without_null_in_lists
+from lakedbapi.sql.expressions import parse_query, render
 from lakedbapi.sql.keywords import QUERY_STARTS
+from lakedbapi.sql.nulls import without_compared_nulls
 from lakedbapi.sql.reader import Reader
 from lakedbapi.sql.references import is_procedure
 from lakedbapi.sql.statements import Call, Function, Select, Special
@@ -32,7 +33,7 @@ def read_query(reader: Reader, specials: tuple[Special, ...]) -> Select:
         _refuse_locks(reader, tokens)
     text = reader.remaining_text()
     tree = parse_query(text)
-    changed = None if tree is None else without_null_in_lists(tree)
+    changed = None if tree is None else without_compared_nulls(tree)
     if changed is not None and changed is not tree:
         text, tree = render(changed), changed
     return Select(text, names, specials, tree)
