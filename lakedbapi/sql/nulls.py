@@ -1,7 +1,7 @@
 """Comparisons with NULL that DuckDB fails on, in words that mean the same.
 
-DuckDB 2.0 ends with an internal error where `IN` or `IS DISTINCT FROM` compares a field of a struct, which it reads from
-a file, with NULL. Any expression may turn out to be such a field, behind a subquery or a view, so all are changed.
+DuckDB 2.0 ends with an internal error where `IN` or `IS DISTINCT FROM` compares a field of a struct, which it reads
+from a file, with NULL. Any expression may turn out to be such a field, behind a subquery or a view, so all are changed.
 """
 
 from __future__ import annotations

@@ -139,13 +139,16 @@ def test_returning_of_no_rows_has_columns(t):
     )
 
 
-@pytest.mark.parametrize("condition", ["t.id IN (SELECT id FROM t WHERE id > 1)", "EXISTS (SELECT 1 FROM w WHERE w.id = k)"])
+@pytest.mark.parametrize(
+    "condition", ["t.id IN (SELECT id FROM t WHERE id > 1)", "EXISTS (SELECT 1 FROM w WHERE w.id = k)"]
+)
 def test_conditions_of_clauses_may_have_subqueries(t, condition):
     t("CREATE TABLE w AS SELECT 2 AS id UNION ALL SELECT 3")
     source = "(VALUES (1, 'x'), (2, 'y'), (3, 'z'), (2 + 2, 'new')) s(k, n)"
     count = t(
         f"MERGE INTO t USING {source} ON t.id = k WHEN MATCHED AND {condition} THEN UPDATE SET v = n "
-        "WHEN MATCHED THEN DELETE WHEN NOT MATCHED AND NOT EXISTS (SELECT 1 FROM w WHERE w.id = k) THEN INSERT VALUES (k, n) "
+        "WHEN MATCHED THEN DELETE "
+        "WHEN NOT MATCHED AND NOT EXISTS (SELECT 1 FROM w WHERE w.id = k) THEN INSERT VALUES (k, n) "
         "WHEN NOT MATCHED BY SOURCE THEN DELETE"
     )
     assert count == 4

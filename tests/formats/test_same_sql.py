@@ -859,7 +859,8 @@ def test_a_field_of_a_struct_behind_a_subquery_is_compared_with_null(fields: Lak
     assert fields(f"SELECT id FROM {source} WHERE x IN (?, 2)", None) == [(2,)]
     assert sorted(fields(f"SELECT id FROM {source} WHERE x IS NOT DISTINCT FROM ?", None)) == [(3,), (4,)]
     assert fields(f"SELECT count(*) FROM (SELECT x IN (1, NULL) FROM {source}) AS u(b) WHERE b") == [(1,)]
-    assert fields("WITH w AS (SELECT s.x AS x FROM t) SELECT x FROM w WHERE x IS DISTINCT FROM NULL AND x > 1") == [(2,)]
+    query = "WITH w AS (SELECT s.x AS x FROM t) SELECT x FROM w WHERE x IS DISTINCT FROM NULL AND x > 1"
+    assert fields(query) == [(2,)]
 
 
 def test_parameter_sets_compare_a_field_of_a_struct_with_null(fields: Lake) -> None:
