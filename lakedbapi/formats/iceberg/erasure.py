@@ -25,6 +25,7 @@ from lakedbapi.formats.iceberg.snapshot import IcebergSnapshot
 from lakedbapi.formats.iceberg.sources import CatalogSource
 from lakedbapi.formats.iceberg.stored_history import StoredHistory
 from lakedbapi.formats.iceberg.table import TableVersion
+from lakedbapi.formats.iceberg.territory import unclaimed
 from lakedbapi.formats.iceberg.tidying import tidy
 from lakedbapi.formats.iceberg.travel import lineage
 from lakedbapi.model.catalog import TableInfo
@@ -58,6 +59,7 @@ class IcebergErasure(Erasure):
         history = self._history(table)
         root = history.version.paths.full(history.version.metadata.location).rstrip("/") + "/"
         known = {*history.files.data.column("path").to_pylist(), *history.files.deletes.column("path").to_pylist()}
+        nobodys = unclaimed(set(listed["path"].to_pylist()) - known, history.version, self._catalog.source)
         found = []
         for path, changed in zip(listed["path"].to_pylist(), listed["mtime"].to_pylist(), strict=True):
             below = path.removeprefix(root)
@@ -65,7 +67,7 @@ class IcebergErasure(Erasure):
                 continue
             if _HIDDEN.search(below) and ".parquet" not in below:
                 continue
-            own = _OWN_NAME.search(path) is not None
+            own = path in nobodys and _OWN_NAME.search(path) is not None
             found.append(UnreachableFile(path, ORPHAN, is_own=own, in_table=True, changed=changed))
         return found
 
@@ -105,11 +107,12 @@ class IcebergErasure(Erasure):
         for name in sorted(history.named(history.telling(frozenset()))):
             what = f"names snapshot {history.version.metadata.refs[name].snapshot_id}, whose manifests have bounds of "
             lines.append(Wiped(name, "branch or tag", False, f"{what}files that are gone: drop it, and purge again"))
-        for path, is_old in history.unknown_metadata():
-            if is_old:
-                history.version.storage.delete([path])
-            result = "removed" if is_old else "unknown: remove it by hand once no writer runs"
-            lines.append(Wiped(path, "metadata file", is_old, result))
+        unknown = history.unknown_metadata()
+        nobodys = unclaimed((path for path, is_old in unknown if is_old), history.version, self._catalog.source)
+        history.version.storage.delete(nobodys)
+        for path, _ in unknown:
+            result = "removed" if path in nobodys else "unknown: remove it by hand once no writer runs"
+            lines.append(Wiped(path, "metadata file", path in nobodys, result))
         return lines
 
     def _cleanse(self, table: TableInfo, paths: frozenset[str]) -> Sequence[Ended]:

@@ -17,7 +17,7 @@ from pyiceberg.table.refs import MAIN_BRANCH, SnapshotRef, SnapshotRefType
 from lakedbapi.errors import ConflictError, NotSupportedError, ProgrammingError
 from lakedbapi.formats.iceberg.failures import reported
 from lakedbapi.formats.iceberg.reachable import reachable
-from lakedbapi.formats.iceberg.requests import updates
+from lakedbapi.formats.iceberg.requests import AssertNoOtherRefs, updates
 from lakedbapi.formats.iceberg.table import TableVersion
 from lakedbapi.formats.iceberg.travel import lineage, time_of
 from lakedbapi.formats.properties import whole_number
@@ -105,6 +105,8 @@ def expire(source: CatalogSource, identifier: tuple[str, ...], version: TableVer
     metadata = version.metadata
     named = [updates.AssertTableUUID(uuid=metadata.table_uuid)]
     named += [updates.AssertRefSnapshotId(ref=name, snapshot_id=ref.snapshot_id) for name, ref in metadata.refs.items()]
+    if source.checks_here:
+        named.append(AssertNoOtherRefs(names=sorted(metadata.refs)))
     changes: list[Any] = [updates.RemoveSnapshotRefUpdate(ref_name=name) for name in sorted(expiry.refs)]
     statistics = {file.snapshot_id for file in metadata.partition_statistics} & expiry.snapshots
     changes += [updates.RemovePartitionStatisticsUpdate(snapshot_id=id) for id in sorted(statistics)]
@@ -124,4 +126,4 @@ def needless(version: TableVersion, ids: Collection[int]) -> set[str]:
     staying = [snapshot for snapshot in metadata.snapshots if snapshot.snapshot_id not in ids]
     statistics = [*metadata.statistics, *metadata.partition_statistics]
     paths = {version.paths.full(file.statistics_path) for file in statistics if file.snapshot_id in ids}
-    return {*reachable(version, going, alive=False).all, *paths} - reachable(version, staying, alive=True).all
+    return {*reachable(version, going).all, *paths} - reachable(version, staying).all

@@ -115,7 +115,7 @@ class IcebergMaintenance(Maintenance):
         for each in self._catalog.latest().tables().values() if table is None else [table]:
             version = self._version(each)
             check_may_remove(version)
-            found = sorted(orphans(version, unknown))
+            found = sorted(orphans(self._source, version, unknown))
             removed += found
             if not dry_run:
                 version.storage.delete(found)

@@ -39,16 +39,14 @@ def manifests_of(version: TableVersion, snapshots: Iterable[Snapshot]) -> dict[s
     return found
 
 
-def reachable(version: TableVersion, snapshots: Iterable[Snapshot], *, alive: bool) -> Reachable:
-    """What the snapshots consist of, and what was removed by them unless it must be `alive`."""
+def reachable(version: TableVersion, snapshots: Iterable[Snapshot]) -> Reachable:
+    """What the snapshots consist of."""
     snapshots = list(snapshots)
     lists = {version.paths.full(snapshot.manifest_list) for snapshot in snapshots}
     manifests = manifests_of(version, snapshots)
     read = read_manifests(sorted(manifests), version.storage.read_many)
-    entries = [manifest.entries for manifest in read]
-    if alive:
-        entries = [table.filter(pc.not_equal(table.column("status"), DELETED)) for table in entries]
-    names = [table.column("raw_path") for table in entries]
+    alive = [manifest.entries.filter(pc.not_equal(manifest.entries.column("status"), DELETED)) for manifest in read]
+    names = [table.column("raw_path") for table in alive]
     chunks = [chunk for column in names for chunk in column.chunks]
     files = pc.unique(pa.chunked_array(chunks, pa.string())) if chunks else pa.array([], pa.string())
     full = version.paths.full_all(files).to_pylist()

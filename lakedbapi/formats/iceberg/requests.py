@@ -6,12 +6,26 @@ from typing import Any
 
 import pyiceberg.table.snapshots
 import pyiceberg.table.update
+from pyiceberg.exceptions import CommitFailedException
+from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.refs import SnapshotRef, SnapshotRefType
 
 from lakedbapi.model.refs import BRANCH, RefRetention
 
 updates: Any = pyiceberg.table.update
 snapshots: Any = pyiceberg.table.snapshots
+
+
+class AssertNoOtherRefs(updates.ValidatableTableRequirement):  # type: ignore[misc]
+    """Nobody has made a branch or tag since, whose snapshot would go. Servers know of no such requirement."""
+
+    type: str = "assert-no-other-refs"
+    names: list[str]
+
+    def validate(self, base_metadata: TableMetadata | None) -> None:
+        new = set() if base_metadata is None else base_metadata.refs.keys() - set(self.names)
+        if new:
+            raise CommitFailedException(f"another transaction made {', '.join(sorted(new))}")
 
 
 def set_ref(name: str, kind: str, snapshot: int, retention: RefRetention) -> Any:

@@ -101,6 +101,11 @@ class CatalogSource(Source):
         self._configs: dict[tuple[str, ...], dict[str, str]] = {}
         """What a server said beside the metadata of each table, such as a token for it."""
 
+    @property
+    def checks_here(self) -> bool:
+        """Whether requirements of commits are checked here, on what the catalog then swaps, and by no server."""
+        return isinstance(self.client, MetastoreCatalog)
+
     @cached_property
     def storage(self) -> Storage:  # type: ignore[override]
         warehouse = self.client.properties.get("warehouse", "")

@@ -114,7 +114,7 @@ class StoredHistory:
     @cached_property
     def kept(self) -> Reachable:
         """What the snapshots of the newest metadata need."""
-        return reachable(self.version, self.version.metadata.snapshots, alive=True)
+        return reachable(self.version, self.version.metadata.snapshots)
 
     def unknown_metadata(self) -> Sequence[tuple[str, bool]]:
         """Metadata files that nothing names, and whether no commit can be under way that will."""

@@ -15,6 +15,7 @@ from lakedbapi.formats.iceberg.expiry import check_may_remove, expire, needless,
 from lakedbapi.formats.iceberg.places import Places
 from lakedbapi.formats.iceberg.reachable import named_in_metadata, reachable
 from lakedbapi.formats.iceberg.table import TableVersion
+from lakedbapi.formats.iceberg.territory import unclaimed
 
 if TYPE_CHECKING:
     from lakedbapi.formats.iceberg.sources import CatalogSource
@@ -39,7 +40,7 @@ def vacuum(
             return []
         check_may_remove(version)
         expiry = older_than(version, cutoff, superseded=True)
-        going = sorted({*needless(version, expiry.snapshots), *orphans(version, unknown)})
+        going = sorted({*needless(version, expiry.snapshots), *orphans(source, version, unknown)})
         if dry_run:
             return going
         try:
@@ -51,13 +52,13 @@ def vacuum(
     raise ConflictError(f"table {'.'.join(identifier)}: other transactions were faster {ATTEMPTS} times; retry")
 
 
-def orphans(version: TableVersion, unknown: datetime) -> set[str]:
-    """Files below the table that no snapshot has, last changed before `unknown`. None is a metadata file."""
+def orphans(source: CatalogSource, version: TableVersion, unknown: datetime) -> set[str]:
+    """Files of the table alone that no snapshot has, last changed before `unknown`. None is a metadata file."""
     places = Places.of(version.metadata)
-    known = {*reachable(version, version.metadata.snapshots, alive=True).all, *named_in_metadata(version)}
+    known = {*reachable(version, version.metadata.snapshots).all, *named_in_metadata(version)}
     found: set[str] = set()
     for directory in {places.data, places.metadata}:
         listed = version.storage.list(version.paths.full(directory) + "/")
         old = pc.fill_null(pc.less(listed.column("mtime"), pa.scalar(unknown)), False)
         found |= set(listed.filter(old).column("path").to_pylist())
-    return {path for path in found - known if not path.endswith(_METADATA)}
+    return unclaimed((path for path in found - known if not path.endswith(_METADATA)), version, source)

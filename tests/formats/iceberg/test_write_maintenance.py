@@ -138,3 +138,70 @@ def test_young_files_that_no_snapshot_has_stay(place: Lake, lake: lakedbapi.Conn
     assert removed == [str(old)]
     assert young.exists()
     assert values(lake, "SELECT a FROM t") == [1]
+
+
+def age(place: Lake) -> None:
+    """Every file is older than any that could belong to a transaction under way."""
+    for path in place.root.rglob("*"):
+        if path.is_file():
+            os.utime(path, (1_700_000_000, 1_700_000_000))
+
+
+@pytest.mark.parametrize("shared", ["elsewhere", "data of the other", "location"])
+def test_tables_that_share_a_directory_keep_each_others_files(
+    place: Lake, lake: lakedbapi.Connection, shared: str
+) -> None:
+    folder = f"file://{place.root}/warehouse/shared"
+    given = {"elsewhere": {"write.data.path": folder, "write.metadata.path": folder}, "location": {"location": folder}}
+    for name in "tu":
+        properties = given.get(shared, {})
+        if shared == "data of the other" and name == "u":
+            properties = {"write.data.path": f"{place.table().metadata.location}/data"}
+        place.create(lake, name, **properties)
+        lake.execute(f"INSERT INTO {name} VALUES (1, '{name}'), (2, '{name}')")
+        lake.execute(f"DELETE FROM {name} WHERE a = 2")
+    age(place)
+    for statement in (
+        "VACUUM {t} RETAIN 0 HOURS",
+        "CALL remove_orphan_files(table => '{t}', cleanup_all => true)",
+        "PURGE FROM {t} WHERE a = 99",
+    ):
+        for name in "tu":
+            lake.execute(statement.format(t=name))
+            assert [rows(lake, f"SELECT * FROM {each}") for each in "tu"] == [[(1, "t")], [(1, "u")]]
+
+
+def test_a_tag_on_a_snapshot_that_is_about_to_expire(
+    place: Lake, lake: lakedbapi.Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The snapshot stays: it is chosen anew what goes."""
+    place.create(lake)
+    for i in range(3):
+        lake.execute(f"INSERT INTO t VALUES ({i}, 'x')")
+    first = place.snapshots()[0].snapshot_id
+    other, commit = place.connect(), CatalogSource.commit
+
+    def commit_behind_a_tag(*arguments: Any, **named: Any) -> None:
+        monkeypatch.undo()
+        other.execute(f"ALTER TABLE t CREATE TAG audited AS OF VERSION {first}")
+        commit(*arguments, **named)
+
+    monkeypatch.setattr(CatalogSource, "commit", commit_behind_a_tag)
+    lake.execute("VACUUM t RETAIN 0 HOURS")
+    assert rows(lake, "SELECT * FROM t FOR VERSION AS OF 'audited'") == [(0, "x")]
+    assert len(place.snapshots()) == 2
+
+
+def test_vacuum_tells_of_no_file_that_went_before(place: Lake, lake: lakedbapi.Connection) -> None:
+    place.create(lake)
+    for i in range(4):
+        lake.execute(f"INSERT INTO t VALUES ({i}, 'x')")
+    lake.execute("PURGE FROM t WHERE a = 1")
+    lake.execute("DELETE FROM t WHERE a = 2")
+    for _ in range(2):
+        lake.execute("OPTIMIZE t")
+        planned = [row[0] for row in lake.execute("VACUUM t RETAIN 0 HOURS DRY RUN").fetchall()]
+        assert [path for path in planned if not Path(path).exists()] == []
+        assert [row[0] for row in lake.execute("VACUUM t RETAIN 0 HOURS").fetchall()] == planned
+        lake.execute("DELETE FROM t WHERE a = 3")
+    assert values(lake, "SELECT a FROM t") == [0]
