@@ -178,6 +178,11 @@ class Engine(ABC):
         """
 
     @abstractmethod
+    def keeps_order(self, scan: Scan) -> bool:
+        """Whether `write` into one file leaves the rows of `scan`, if nothing sorts them, in the order of its files and
+        of their positions in these."""
+
+    @abstractmethod
     def interrupt(self) -> None:
         """Stop what is running; it raises OperationalError."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -12,7 +13,7 @@ import pyarrow.compute as pc
 
 from lakedbapi.dml.writing import option, write_options
 from lakedbapi.engine.base import PART, POSITION, ROW_ID, ROW_SNAPSHOT, Query, RelationName, ScanRelation, WriteOptions
-from lakedbapi.errors import ProgrammingError
+from lakedbapi.errors import DataError, ProgrammingError
 from lakedbapi.formats.maintenance import MERGE, REWRITE, Compacted, CompactionGroup
 from lakedbapi.maintenance.scope import Subject, removing
 from lakedbapi.model.catalog import TableInfo
@@ -222,17 +223,31 @@ def _write(
         target_file_size=target_size,
         sort_by=() if order else options.sort_by,
     )
+    scan = Scan(schema, tuple(groups))
     row_ids = options.layout.row_id_column is not None
     row_snapshots = kind == MERGE or group.layout is not None
-    written = subject.context.engine.write(
-        _query(subject, group, Scan(schema, tuple(groups)), order, row_ids=row_ids, row_snapshots=row_snapshots),
-        schema,
-        options,
-        row_ids=row_ids,
-        row_snapshots=row_snapshots,
-    )
+
+    def write(*, row_ids: bool, adjoining: bool = False) -> tuple[WrittenFile, ...]:
+        query = _query(subject, group, scan, order, row_ids=row_ids, row_snapshots=row_snapshots, adjoining=adjoining)
+        return subject.context.engine.write(query, schema, options, row_ids=row_ids, row_snapshots=row_snapshots)
+
+    written: tuple[WrittenFile, ...] | None = None
+    if kind == MERGE and not options.sort_by and _adjoin(group.files) and subject.context.engine.keeps_order(scan):
+        with suppress(DataError):  # Only reading tells whether files embed other row ids.
+            written = write(row_ids=False, adjoining=True)
+    if written is None:
+        written = write(row_ids=row_ids)
     partition = group.partition_values if group.partition_id is not None else ()
     return tuple(replace(file, partition_id=group.partition_id, partition_values=partition) for file in written)
+
+
+def _adjoin(files: pa.Table) -> bool:
+    """Whether the row ids of each file begin where those of the file before it end, unless files embed other ones."""
+    starts, counts = (files.column(name) for name in ("row_id_start", "record_count"))
+    if starts.null_count:
+        return False
+    ends = starts.to_numpy() + counts.to_numpy()
+    return bool((starts.to_numpy()[1:] == ends[:-1]).all())
 
 
 def _in_files(subject: Subject, table: TableInfo) -> Schema:
@@ -256,16 +271,23 @@ def _query(
     *,
     row_ids: bool,
     row_snapshots: bool,
+    adjoining: bool,
 ) -> Query:
-    """The rows, with their ids and with the first snapshot that sees each if asked for."""
+    """The rows, with their ids and with the first snapshot that sees each if asked for.
+
+    With `adjoining` it is a DataError if a file embeds ids of rows.
+    """
     names = {kind: _unused(group, name) for kind, name in _EXTRA.items()}
     columns = [quote_identifier(field.name) for field in scan.schema.fields]
     ids, snapshots = names[ROW_ID], names[ROW_SNAPSHOT]
     if row_snapshots and group.layout is None:
         # All files differ in these, and to look that up in a list costs less than what tells it in a scan.
-        ids = f"coalesce({ids}, {_of_file(scan, 'row_id_start', names[PART])} + {names[POSITION]})"
+        embedded = ids
+        ids = f"coalesce({embedded}, {_of_file(scan, 'row_id_start', names[PART])} + {names[POSITION]})"
         # Files of a rewrite are younger than the snapshots that may be embedded for their rows.
         snapshots = f"greatest({snapshots}, {_of_file(scan, 'snapshot_id', names[PART])})"
+        if adjoining:
+            snapshots = f"CASE WHEN {embedded} IS NULL THEN {snapshots} ELSE error('rows have ids of their own') END"
         scan = replace(scan, files=tuple(map(_embedded_only, scan.files)))
     if row_ids:
         columns.append(ids)

@@ -7,21 +7,27 @@ import os
 import re
 import urllib.parse
 import uuid
+from collections.abc import Sequence
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
+import duckdb
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 from lakedbapi import OperationalError, errors
-from lakedbapi.engine.base import Query, WriteOptions
+from lakedbapi.engine.base import Query, ScanRelation, WriteOptions
 from lakedbapi.engine.duckdb import DuckDBEngine
 from lakedbapi.model.catalog import PartitionField, PartitionSpec
+from lakedbapi.model.changes import WrittenFile
 from lakedbapi.model.layout import FileLayout
+from lakedbapi.model.scan import RowGroup, Scan
 from lakedbapi.model.types import Decimal, Field, List, Map, Scalar, Schema, Struct, Type
 
-from .conftest import SCHEMA, write
+from .conftest import SCHEMA, T, group, write
 
 INT, TEXT = Scalar("int32"), Scalar("varchar")
 EVENTS = Schema((Field("id", Scalar("int64"), 1), Field("kind", TEXT, 2), Field("at", Scalar("timestamp"), 3)))
@@ -148,6 +154,55 @@ def test_row_ids_are_embedded_under_their_field_id(engine: DuckDBEngine, directo
     assert pq.read_table(file.path).column(2).to_pylist() == [10, 11]
     assert file.has_row_ids
     assert set(file.stats) == {1, 2}
+
+
+@pytest.mark.parametrize("threads", [1, 2, 8])
+@pytest.mark.parametrize("groups", [{}, {"row_group_size": 2048}, {"row_group_size_bytes": 20_000}], ids=str)
+@pytest.mark.parametrize("counts", [[1], [30_000, 7], [5, 130_000, 5], [2500] * 40, [3] * 1000], ids=len)
+def test_rows_of_files_that_are_read_alike_keep_their_order(
+    directory: str, monkeypatch: pytest.MonkeyPatch, counts: list[int], groups: dict[str, int], threads: int
+) -> None:
+    connect = duckdb.connect
+    monkeypatch.setattr(duckdb, "connect", lambda path, config: connect(path, config={**config, "threads": threads}))
+    scan = Scan(SCHEMA, (group(numbered(directory, counts)),))
+    query = Query("SELECT * FROM t", {T: ScanRelation(scan)}, search_path=("lake", "main"))
+    with closing(DuckDBEngine([directory], [], ["lake"])) as engine:
+        assert engine.keeps_order(scan)
+        (file,) = engine.write(query, SCHEMA, WriteOptions(directory, **groups))
+    assert pq.read_table(file.path).column("id").to_pylist() == list(range(sum(counts)))
+
+
+def numbered(directory: str, counts: Sequence[int]) -> list[WrittenFile]:
+    """Files of row groups of 2,048 rows whose rows are counted through."""
+    Path(directory).mkdir()
+    schema = pa.schema(
+        [pa.field("id", pa.int64(), metadata=_field_id(1)), pa.field("name", pa.string(), metadata=_field_id(2))]
+    )
+    files, start = [], 0
+    for number, count in enumerate(counts):
+        ids = np.arange(start, start + count)
+        path = f"{directory}{number}.parquet"
+        pq.write_table(pa.table([ids, ids.astype(str)], schema=schema), path, row_group_size=2048)
+        files.append(WrittenFile(path, count, os.path.getsize(path), None, {}))
+        start += count
+    return files
+
+
+def _field_id(id: int) -> dict[str, str]:
+    return {"PARQUET:field_id": str(id)}
+
+
+def test_order_is_not_promised_of_files_that_are_read_one_by_one(engine: DuckDBEngine, directory: str) -> None:
+    files = numbered(directory, [2, 3])
+    structs = Schema((Field("s", Struct((Field("x", Scalar("int64"), 2),)), 1),))
+    for scan in (
+        Scan(SCHEMA, (group(files[:1]), group(files[1:]))),
+        Scan(SCHEMA, (group(files, {1: [0]}),)),
+        Scan(SCHEMA, (group(files, encryption_keys={0: "k"}),)),
+        Scan(SCHEMA, (group(files),), (RowGroup("r", pa.table({"id": [1], "name": ["a"]})),)),
+        Scan(structs, (group(files),)),
+    ):
+        assert not engine.keeps_order(scan)
 
 
 def test_partition_values_are_catalog_text(engine: DuckDBEngine, directory: str) -> None:

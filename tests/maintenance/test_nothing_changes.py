@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 
+import pyarrow.parquet as pq
 import pytest
 
 from tests.dml.conftest import Lake
@@ -68,6 +69,34 @@ def test_rows_keep_their_ids_and_snapshots_in_merged_files(lake: Lake, between: 
         lake(call)
         assert (rows(lake, last), changes(lake, 1, last)) == before, call
     assert len(lake("SELECT path FROM files('t')")) < files
+
+
+@pytest.mark.parametrize(
+    ("between", "embedded"),
+    [
+        ((), False),
+        ((MERGE,), False),
+        (("UPDATE t SET v = 'new' WHERE k = 3",), True),
+        (("CREATE TABLE u AS SELECT 1 AS k", "INSERT INTO u SELECT k FROM t"), False),
+        (("ALTER TABLE t SET SORTED BY (k DESC)",), True),
+    ],
+    ids=["appended", "merged before", "updated", "beside another table", "sorted"],
+)
+def test_row_ids_that_adjoin_are_left_out_of_merged_files(lake: Lake, between: tuple[str, ...], embedded: bool) -> None:
+    lake("CALL lake.set_option('data_inlining_row_limit', 0)")
+    lake("CREATE TABLE t (k INTEGER, v VARCHAR)")
+    for start in range(0, 60, 20):
+        lake(f"INSERT INTO t SELECT i, 'x' || i FROM range({start}, {start + 20}) r(i)")
+    for statement in between:
+        lake(statement)
+    lake("INSERT INTO t SELECT i, 'x' || i FROM range(60, 80) r(i)")
+    last = newest(lake)
+    before = rows(lake, last), changes(lake, 1, last)
+    lake(MERGE)
+    files = [pq.read_schema(path).names for (path,) in lake("SELECT path FROM files('t')")]
+    merged = [names for names in files if "_ducklake_internal_snapshot_id" in names]
+    assert ["_ducklake_internal_row_id" in names for names in merged] == [embedded]
+    assert (rows(lake, last), changes(lake, 1, last)) == before
 
 
 @pytest.mark.parametrize("seed", quick(2, range(6)))

@@ -16,12 +16,14 @@ import pyarrow.compute as pc
 from lakedbapi.engine.base import Engine, Query, Relation, RelationName, Result, ScanRelation, WriteOptions
 from lakedbapi.engine.duckdb import blame, confine, driver, errors, pool, write
 from lakedbapi.engine.duckdb.encrypting import EncryptingFileSystem
+from lakedbapi.engine.duckdb.mapping import needs_footers
 from lakedbapi.engine.duckdb.parameters import bind
 from lakedbapi.engine.duckdb.relations import Broken, define, use
 from lakedbapi.engine.duckdb.resources import Resources
 from lakedbapi.engine.duckdb.result import DuckDBResult, text_type
 from lakedbapi.errors import InterfaceError, InternalError, OperationalError
 from lakedbapi.model.changes import WrittenFile
+from lakedbapi.model.scan import Scan
 from lakedbapi.model.sql_types import quote_identifier
 from lakedbapi.model.types import Schema
 
@@ -93,6 +95,14 @@ class DuckDBEngine(Engine):
             return write.write(execution, source, schema, options, embedded)
         finally:
             execution.close()
+
+    def keeps_order(self, scan: Scan) -> bool:
+        """COPY does so for a single `read_parquet`, but not for a UNION ALL of several."""
+        if scan.rows or len(scan.files) != 1:
+            return False
+        (group,) = scan.files
+        apart = group.deletes or group.equality_deletes or group.encryption_keys
+        return not apart and not needs_footers(scan.schema, group)
 
     def interrupt(self) -> None:
         for execution in tuple(self._running):

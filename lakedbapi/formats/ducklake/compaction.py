@@ -43,7 +43,7 @@ def compaction_groups(
         return ()
     if kind == MERGE:
         files = files.filter(pc.invert(pc.is_in(files.column("file_id"), _with_deletes(catalog, table))))
-    tables = _tables_at(catalog, table, files.column("snapshot_id").to_pylist()) if kind == MERGE else {}
+    tables = _tables_at(catalog, base, table, files.column("snapshot_id").to_pylist()) if kind == MERGE else {}
     values = _partition_values(catalog, table, files)
     rows: dict[tuple[Any, ...], list[int]] = {}
     written: dict[tuple[Any, ...], TableInfo] = {}
@@ -70,7 +70,9 @@ def _with_deletes(catalog: DuckLakeCatalog, table: TableInfo) -> pa.Array:
     return pa.array(sorted(ids), pa.int64())
 
 
-def _tables_at(catalog: DuckLakeCatalog, table: TableInfo, begins: Sequence[int]) -> Mapping[int, TableInfo]:
+def _tables_at(
+    catalog: DuckLakeCatalog, base: DuckLakeSnapshot, table: TableInfo, begins: Sequence[int]
+) -> Mapping[int, TableInfo]:
     """The table as it was at each of the snapshots; at the next kept one where that is expired."""
     snapshot = catalog.backend.tables.snapshot.c
     with catalog.backend.read() as connection:
@@ -79,7 +81,7 @@ def _tables_at(catalog: DuckLakeCatalog, table: TableInfo, begins: Sequence[int]
         ).all()
     ids = [id for id, _ in kept]
     found: dict[int, TableInfo] = {}
-    by_version: dict[int, TableInfo] = {}
+    by_version = {base.schema_version: table}
     for begin in set(begins):
         id, version = kept[bisect_left(ids, begin)]
         if version not in by_version:
@@ -226,6 +228,7 @@ class Compaction(TableMaintenanceCommit):
                     self._table.id,
                     self._directory,
                     file,
+                    row_id_start=None if file.has_row_ids else files.column("row_id_start")[0].as_py(),
                     begin_snapshot=int(begins.min()),
                     partial_max=int(lasts.max()),
                 )
