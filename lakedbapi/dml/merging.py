@@ -11,7 +11,7 @@ import pyarrow as pa
 from sqlglot import exp
 
 from lakedbapi.context import Counted
-from lakedbapi.dml.addresses import Addresses
+from lakedbapi.dml.addresses import Addresses, Repeats
 from lakedbapi.dml.arrow_rows import pieces, typed
 from lakedbapi.dml.new_rows import NewRows
 from lakedbapi.dml.returning import Returning, evaluate
@@ -79,6 +79,12 @@ class Merging:
             changes = new_rows.onto(settle(target, changes, new_rows, "merge"))
             target.stage(changes, new_rows.identities, operation=self._operation(collected))
         return Counted(sum(counts.values()), returned, types, counts[INSERT], counts[UPDATE], counts[DELETE])
+
+    @property
+    def is_unambiguous(self) -> bool:
+        """Whether several source rows may match a row of the target, since each would just delete it."""
+        matched = [clause for clause in self.clauses if clause.when == MATCHED]
+        return [(clause.action, clause.condition) for clause in matched] == [(DELETE, None)]
 
     def _operation(self, collected: _Collected) -> Operation:
         clauses = tuple(
@@ -178,9 +184,12 @@ class _Collected:
         self.addresses: list[Addresses] = []
         self.counts = dict.fromkeys((INSERT, UPDATE, DELETE), 0)
         self.by_clause = np.zeros(len(merging.clauses), np.int64)
+        self._repeats = Repeats()
         self._returned: list[tuple[pa.Table, list[pa.ChunkedArray], npt.NDArray[np.str_]]] = []
 
     def take(self, rows: pa.Table) -> None:
+        if self._merging.is_unambiguous:
+            rows = self._once(rows)
         numbers = rows.column(3).to_numpy()
         kinds = self._kinds[numbers]
         self.by_clause += np.bincount(numbers, minlength=len(self.by_clause))
@@ -198,6 +207,14 @@ class _Collected:
             order = np.argsort(np.concatenate([np.flatnonzero(new), np.flatnonzero(~new)]))
             whole = pa.concat_tables([completed, gone]).take(pa.array(order))
             self._returned.append((whole, rows.columns[_HEAD + self._width :], kinds))
+
+    def _once(self, rows: pa.Table) -> pa.Table:
+        """`rows` without such of the target as came before."""
+        kept = rows.column(0).is_null().to_numpy().copy()
+        of_target = np.flatnonzero(~kept)
+        addresses = Addresses.of(rows.select([0, 1]).take(pa.array(of_target)))
+        kept[of_target[self._repeats.first(addresses.keys, np.zeros(len(addresses), np.uint64))]] = True
+        return rows if kept.all() else rows.filter(pa.array(kept))
 
     def evaluate(self) -> tuple[pa.Table, tuple[str, ...]]:
         merging = self._merging

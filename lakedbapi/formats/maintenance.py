@@ -123,6 +123,10 @@ class Maintenance(ABC):
         """The columns that the table asks to be clustered by."""
         return ()
 
+    def clustered_elsewhere(self, base: Snapshot, table: TableInfo, files: pa.Table) -> npt.NDArray[np.bool_]:
+        """Which of `files` another program laid out in a way of its own, and wants to be left alone."""
+        return np.zeros(files.num_rows, np.bool_)
+
     def checkpoint(self, base: Snapshot, table: TableInfo) -> None:
         """Write down the state of the table so that others find it faster, where the format has that."""
 

@@ -77,15 +77,17 @@ def merge(subject: Subject, limits: MergeLimits, chosen: Chooser = anything) -> 
 def compact(subject: Subject, worn: Chooser, chosen: Chooser = anything, predicate: str | None = None) -> Done | None:
     """Make one file of small ones, and of those that are `worn`, which are written anew in any case: at once, where a
     format need not keep the two apart. Rows are clustered as the table asks for it."""
-    files = subject.base.files(subject.table)
+    maintenance, files = subject.maintenance, subject.base.files(subject.table)
+    columns = tuple(maintenance.clustering(subject.base, subject.table))
+    if columns:
+        files = files.filter(pa.array(~maintenance.clustered_elsewhere(subject.base, subject.table, files)))
     target_size = _target_size(subject)
     is_worn = worn(subject, files)
     small = files.column("file_size_bytes").fill_null(target_size).to_numpy() < target_size
     worn_ids = frozenset(files.column("file_id").filter(pa.array(is_worn)).to_pylist())
     files = files.filter(pa.array((small | is_worn) & chosen(subject, files)))
-    groups = subject.maintenance.groups(subject.base, subject.table, files, REWRITE)
+    groups = maintenance.groups(subject.base, subject.table, files, REWRITE)
     bins = [part for group in groups for part in _bins(group, target_size, worn_ids)]
-    columns = tuple(subject.maintenance.clustering(subject.base, subject.table))
     return _compact(subject, REWRITE, bins, _optimize(subject, predicate, columns))
 
 

@@ -52,11 +52,36 @@ def test_all_kinds_in_one_statement_and_their_counts(t):
     assert (t.cursor.rows_inserted, t.cursor.rows_updated, t.cursor.rows_deleted) == (1, 1, 2)
 
 
-def test_a_target_row_that_two_source_rows_would_change_is_an_error(t):
-    for action in ("DELETE", "UPDATE SET v = w"):
-        with pytest.raises(lakedbapi.ProgrammingError, match="matched by several source rows"):
-            t(f"MERGE INTO t USING (VALUES (1, 'x'), (1, 'y')) s(i, w) ON id = i WHEN MATCHED THEN {action}")
+@pytest.mark.parametrize(
+    "clauses",
+    [
+        "WHEN MATCHED THEN UPDATE SET v = w",
+        "WHEN MATCHED AND w <> 'z' THEN DELETE",
+        "WHEN MATCHED AND w = 'x' THEN UPDATE SET v = w WHEN MATCHED THEN DELETE",
+        "WHEN MATCHED AND w = 'x' THEN DELETE WHEN MATCHED THEN DELETE",
+    ],
+)
+def test_a_target_row_that_two_source_rows_would_change_is_an_error(t, clauses):
+    with pytest.raises(lakedbapi.ProgrammingError, match="matched by several source rows"):
+        t(f"MERGE INTO t USING (VALUES (1, 'x'), (1, 'y')) s(i, w) ON id = i {clauses}")
     assert t.staged().empty
+
+
+def test_a_target_row_that_each_match_would_just_delete_goes_once(t):
+    got = t(
+        "MERGE INTO t USING (VALUES (1, 'x'), (1, 'y'), (8, 'z'), (8, 'z')) s(i, w) ON id = i WHEN MATCHED THEN DELETE "
+        "WHEN NOT MATCHED THEN INSERT VALUES (i, w) WHEN NOT MATCHED BY SOURCE AND id = 3 THEN UPDATE SET v = 'c' "
+        "RETURNING merge_action, t.id, v"
+    )
+    assert sorted(got) == [("DELETE", 1, "a"), ("INSERT", 8, "z"), ("INSERT", 8, "z"), ("UPDATE", 3, "c")]
+    assert (t.cursor.rows_inserted, t.cursor.rows_updated, t.cursor.rows_deleted) == (2, 1, 1)
+    assert t.rows() == [(2, "b"), (3, "c"), (8, "z"), (8, "z")]
+
+
+def test_many_matches_that_delete_come_in_any_order(files):
+    sql = "MERGE INTO t USING (SELECT i % 150 AS i FROM range(300000) r(i)) s ON id = i WHEN MATCHED THEN DELETE"
+    assert files(sql) == 150
+    assert len(files.rows()) == 50
 
 
 def test_a_second_match_without_an_action_is_none(t):

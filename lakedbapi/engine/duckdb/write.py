@@ -44,7 +44,8 @@ def write(
     """See `Engine.write`. The files of a call have its token in their names, so that a failure can remove them."""
     if isinstance(source, pa.Table) and source.num_rows == 0:
         return ()
-    execution.prepare()
+    if isinstance(source, Query):
+        execution.prepare()
     keys = partition_keys(options.partitioning, schema, options.layout)
     rows, parameters = _typed(execution, source, schema, embedded)
     if any(key.buckets is not None for key in keys):

@@ -85,7 +85,7 @@ class Attempt:
             *({"add": action} for action, _ in adds),
             *({"cdc": action} for action in cdc),
         ]
-        if not (files or definition or domains):
+        if not (files or definition or domains or self._plan.note):
             return None
         self._check(removes, [*changed, *(action for action, _ in adds)])
         lines = [
@@ -264,19 +264,18 @@ class Attempt:
 
     def _info(self) -> Action:
         plan, head = self._plan, self._head
-        old = None if plan.is_replaced else plan.old
-        name = commit_info.named(old, plan.new, plan.operations, replaced=plan.is_replaced)
+        note = self._note()
         info: Action = {
             "timestamp": self._now,
-            "operation": name.operation,
-            "operationParameters": dict(name.parameters),
+            "operation": note.operation,
+            "operationParameters": dict(note.parameters),
         }
         if plan.state is not None:
             info["readVersion"] = plan.state.version
         info |= {
             "isolationLevel": SNAPSHOT if plan.moves_rows else isolation_level(self._definition.metadata.configuration),
             "isBlindAppend": plan.is_blind_append,
-            "operationMetrics": commit_info.metrics(name.operation, plan.operations, self._counts),
+            "operationMetrics": dict(note.metrics),
             "engineInfo": own_name("/"),
             "txnId": self._transaction_id,
         }
@@ -287,6 +286,15 @@ class Attempt:
         if is_true(self._definition.metadata.configuration, IN_COMMIT):
             info = {"inCommitTimestamp": self._time, **info}
         return info
+
+    def _note(self) -> commit_info.Note:
+        plan = self._plan
+        if plan.note is not None:
+            return plan.note
+        old = None if plan.is_replaced else plan.old
+        name = commit_info.named(old, plan.new, plan.operations, replaced=plan.is_replaced)
+        metrics = commit_info.metrics(name.operation, plan.operations, self._counts)
+        return commit_info.Note(name.operation, name.parameters, metrics)
 
     def _check(self, removes: Sequence[Action], adds: Sequence[Action]) -> None:
         """What no commit may do, whatever led to it."""

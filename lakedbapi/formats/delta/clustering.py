@@ -8,6 +8,11 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from lakedbapi.errors import NotSupportedError
 from lakedbapi.formats.delta.actions import DomainMetadata
 from lakedbapi.formats.delta.schema import physical_names
@@ -48,6 +53,12 @@ def clustered_by(table: TableInfo) -> Sequence[Path]:
     known = sort_paths(table.schema)
     paths = (known.get(key.expression.strip().casefold()) for key in table.sorting)
     return [path for path in paths if path is not None]
+
+
+def of_another(providers: pa.ChunkedArray) -> npt.NDArray[np.bool_]:
+    """Which files were clustered by another implementation: one clusters its own again, and those of none."""
+    others: npt.NDArray[np.bool_] = pc.fill_null(pc.not_equal(providers, PROVIDER), False).to_numpy()
+    return others
 
 
 def check_sort_keys(table: TableInfo) -> None:

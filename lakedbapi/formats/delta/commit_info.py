@@ -56,6 +56,15 @@ class Named:
     parameters: Mapping[str, str]
 
 
+@dataclass(frozen=True)
+class Note:
+    """What a commit says that has no actions; all values are text."""
+
+    operation: str
+    parameters: Mapping[str, str]
+    metrics: Mapping[str, str]
+
+
 def named(
     old: TableInfo | None, new: TableInfo | None, operations: Sequence[Operation], *, replaced: bool = False
 ) -> Named:

@@ -141,11 +141,7 @@ class DeltaErasure(Erasure):
     def remove(self, table: TableInfo, paths: Sequence[str]) -> None:
         log = self._log(table)
         live = set(log.latest().paths.to_pylist())
-        vacuum.remove(
-            self._catalog.storage,
-            [path for path in paths if path.startswith(log.root) and path not in live],
-            dry_run=False,
-        )
+        vacuum.delete(self._catalog.storage, [p for p in paths if p.startswith(log.root) and p not in live])
 
     def wipe(self, base: Snapshot, table: TableInfo) -> Sequence[Wiped]:
         """The log has bounds of the columns of each file that it names: those of files that are gone must go."""

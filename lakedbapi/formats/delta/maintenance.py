@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from datetime import datetime, timezone
+from datetime import datetime, timedelta, timezone
 from typing import TYPE_CHECKING
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from lakedbapi.errors import NotSupportedError, ProgrammingError
 from lakedbapi.formats.base import CommitResult, Snapshot
 from lakedbapi.formats.delta import vacuum
 from lakedbapi.formats.delta.checkpoint_writer import retention_of, write_checkpoint
-from lakedbapi.formats.delta.clustering import clustered_by
+from lakedbapi.formats.delta.clustering import clustered_by, of_another
 from lakedbapi.formats.delta.compaction import compact, compaction_groups
 from lakedbapi.formats.delta.erasure import DeltaErasure
 from lakedbapi.formats.delta.log_cleanup import clean_log
 from lakedbapi.formats.delta.snapshot import DeltaSnapshot
+from lakedbapi.formats.delta.vacuum import Needless
 from lakedbapi.formats.erasure import Erasure
 from lakedbapi.formats.maintenance import Compacted, CompactionGroup, Expired, Flushed, Maintenance, StoredRows
 from lakedbapi.model.catalog import TableInfo
@@ -25,6 +28,8 @@ from lakedbapi.model.instants import EARLIEST, ago
 
 if TYPE_CHECKING:
     from lakedbapi.formats.delta.catalog import DeltaCatalog
+
+_MINUTE = timedelta(minutes=1)
 
 
 class DeltaMaintenance(Maintenance):
@@ -41,6 +46,9 @@ class DeltaMaintenance(Maintenance):
 
     def clustering(self, base: Snapshot, table: TableInfo) -> Sequence[str]:
         return [path[0].name for path in clustered_by(table) if len(path) == 1]
+
+    def clustered_elsewhere(self, base: Snapshot, table: TableInfo, files: pa.Table) -> npt.NDArray[np.bool_]:
+        return of_another(_own(base).state(table).files["clustering_provider"].take(files["file_id"]))
 
     def checkpoint(self, base: Snapshot, table: TableInfo) -> None:
         state = _own(base).state(table)
@@ -84,8 +92,8 @@ class DeltaMaintenance(Maintenance):
         removed: list[str] = []
         for table in tables:
             earliest = self._cutoff(table)
-            found = vacuum.needless(self._catalog, table, min(cutoff, earliest), min(unknown, earliest))
-            removed += vacuum.remove(self._catalog.storage, [p for p in found if p.startswith(below)], dry_run=dry_run)
+            found = vacuum.needless(self._catalog, table, min(cutoff, earliest), min(unknown, earliest)).below(below)
+            removed += self._removed(table, found, None, dry_run)
         return removed
 
     def vacuum(
@@ -95,8 +103,13 @@ class DeltaMaintenance(Maintenance):
         for each in self._catalog.latest().tables().values() if table is None else [table]:
             earliest = cutoff if table is not None else min(cutoff, self._cutoff(each))
             found = vacuum.needless(self._catalog, each, earliest, min(earliest, unknown))
-            removed += vacuum.remove(self._catalog.storage, found, dry_run=dry_run)
+            removed += self._removed(each, found, _specified(earliest, each), dry_run)
         return removed
+
+    def _removed(self, table: TableInfo, found: Needless, kept: timedelta | None, dry_run: bool) -> Sequence[str]:
+        if not dry_run:
+            vacuum.remove(self._catalog, table, found, kept)
+        return found.paths
 
     def retention(self, table: TableInfo | None) -> str:
         return super().retention(table) if table is None else f"{retention_of(table.properties)} milliseconds"
@@ -118,6 +131,12 @@ class DeltaMaintenance(Maintenance):
 
     def _cutoff(self, table: TableInfo) -> datetime:
         return ago(retention_of(table.properties))
+
+
+def _specified(cutoff: datetime, table: TableInfo) -> timedelta | None:
+    """The retention of a VACUUM that has its cutoff from another than the table's."""
+    kept, own = _now() - cutoff, timedelta(milliseconds=retention_of(table.properties))
+    return None if abs(kept - own) < _MINUTE else round(kept / _MINUTE) * _MINUTE
 
 
 def _now() -> datetime:

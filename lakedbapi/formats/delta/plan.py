@@ -10,6 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from lakedbapi.errors import NotSupportedError
+from lakedbapi.formats.delta.commit_info import Note
 from lakedbapi.formats.delta.state import TableState
 from lakedbapi.model.catalog import TableInfo
 from lakedbapi.model.changes import Changes, Operation, RowChanges
@@ -34,6 +35,8 @@ class Plan:
     """Of the snapshot, columns `model.scan.DATA_FILES`; row numbers are those of `state.files`."""
 
     message: str | None = None
+    note: Note | None = None
+    """Of a commit that does nothing but tell."""
 
     @property
     def table(self) -> TableInfo:
@@ -53,8 +56,10 @@ class Plan:
 
     @property
     def moves_rows(self) -> bool:
-        """Whether rows only get into other files."""
-        return bool(self.operations) and all(operation.moves_rows for operation in self.operations)
+        """Whether rows only get into other files, or stay where they are."""
+        return self.note is not None or (
+            bool(self.operations) and all(operation.moves_rows for operation in self.operations)
+        )
 
     @property
     def is_blind_append(self) -> bool:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
-from datetime import datetime
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -11,9 +13,14 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from lakedbapi.errors import Error
+from lakedbapi.formats.delta.checkpoint_writer import retention_of
+from lakedbapi.formats.delta.commit import TableCommit
+from lakedbapi.formats.delta.commit_info import Note
 from lakedbapi.formats.delta.deletion_vectors import file_path
 from lakedbapi.formats.delta.log import LOG, commit_times
 from lakedbapi.formats.delta.paths import full_paths
+from lakedbapi.formats.delta.plan import Plan
 from lakedbapi.formats.delta.state import TableState
 from lakedbapi.formats.delta.table import DeltaTable
 from lakedbapi.formats.delta.writer_features import check_writable
@@ -23,13 +30,31 @@ from lakedbapi.storage.filesystem import Storage
 if TYPE_CHECKING:
     from lakedbapi.formats.delta.catalog import DeltaCatalog
 
+_logger = logging.getLogger("lakedbapi.delta")
+
 CHANGE_DATA = "_change_data/"
 _HIDDEN = r"(^|/)[_.][^/=]*(/|$)"
 """Of readers and writers of other kinds. A partition's directory may begin so, too."""
 
 
-def needless(catalog: DeltaCatalog, table: TableInfo, cutoff: datetime, unknown: datetime) -> Sequence[str]:
-    """Full paths of files below the table's directory that no version since `cutoff` needs.
+@dataclass(frozen=True)
+class Needless:
+    """`files`, as `Storage.list` has them, of a table in so many `directories`."""
+
+    files: pa.Table
+    directories: int
+
+    @property
+    def paths(self) -> list[str]:
+        found: list[str] = self.files["path"].to_pylist()
+        return found
+
+    def below(self, prefix: str) -> Needless:
+        return replace(self, files=self.files.filter(pc.starts_with(self.files["path"], prefix)))
+
+
+def needless(catalog: DeltaCatalog, table: TableInfo, cutoff: datetime, unknown: datetime) -> Needless:
+    """Files below the table's directory that no version since `cutoff` needs.
 
     Files that the log does not name may belong to a commit under way: of these, only such as were last changed before
     `unknown`. NotSupportedError for a table that cannot be written here.
@@ -47,8 +72,9 @@ def needless(catalog: DeltaCatalog, table: TableInfo, cutoff: datetime, unknown:
     is_known = pc.is_in(paths, value_set=known).to_numpy()
     needed = pc.is_in(paths, value_set=kept).to_numpy()
     is_old = np.where(is_known, _changed_before(files, cutoff, default=True), _changed_before(files, unknown))
-    going = files.filter(pa.array(~needed & is_old))["path"]
-    return _without_change_files(log, going, recent)
+    going = _without_change_files(log, files.filter(pa.array(~needed & is_old)), recent)
+    directories = pc.unique(pc.replace_substring_regex(paths, r"[^/]*$", ""))
+    return Needless(going, len(directories))
 
 
 def stored_files(storage: Storage, root: str) -> pa.Table:
@@ -110,21 +136,59 @@ def _changed_before(files: pa.Table, instant: datetime, *, default: bool = False
     return result
 
 
-def _without_change_files(log: DeltaTable, going: pa.ChunkedArray, recent: int) -> Sequence[str]:
+def _without_change_files(log: DeltaTable, going: pa.Table, recent: int) -> pa.Table:
     """`going` without the change files of versions from `recent` on."""
-    is_change = pc.starts_with(going, log.root + CHANGE_DATA)
-    found: list[str] = going.to_pylist()
-    if not pc.any(is_change).as_py():
-        return found
+    if not pc.any(pc.starts_with(going["path"], log.root + CHANGE_DATA)).as_py():
+        return going
     versions = [version for version in log.listing().commits if version >= recent]
     changes = [actions.cdc["path"] for actions in log.actions(versions).values()]
-    needed = {path for paths in changes for path in full_paths(log.root, paths).to_pylist()}
-    return [path for path in found if path not in needed]
+    needed = [path for paths in changes for path in full_paths(log.root, paths).to_pylist()]
+    return going.filter(pc.invert(pc.is_in(going["path"], value_set=pa.array(needed, pa.string()))))
 
 
-def remove(storage: Storage, paths: Sequence[str], *, dry_run: bool) -> Sequence[str]:
-    """Remove files, and the partitions' directories that become empty; returns the paths."""
-    if not dry_run:
-        storage.delete(paths)
-        storage.remove_value_folders(paths)
-    return paths
+def remove(catalog: DeltaCatalog, table: TableInfo, found: Needless, kept: timedelta | None) -> None:
+    """Remove files. `kept`: how old what goes must be, where the statement says so.
+
+    Commits before and after it tell of it, as Spark's do, whose history shows a vacuum.
+    """
+    if not found.files.num_rows:
+        return
+    milliseconds = {"defaultRetentionMillis": retention_of(table.properties)}
+    if kept is not None:
+        milliseconds["specifiedRetentionMillis"] = round(kept / timedelta(milliseconds=1))
+    sizes = pc.sum(found.files["size"]).as_py() or 0
+    _tell(
+        catalog,
+        table,
+        Note(
+            "VACUUM START",
+            {"retentionCheckEnabled": "true", **{name: str(value) for name, value in milliseconds.items()}},
+            {"numFilesToDelete": str(found.files.num_rows), "sizeOfDataToDelete": str(sizes)},
+        ),
+    )
+    counts = {"numDeletedFiles": str(found.files.num_rows), "numVacuumedDirectories": str(found.directories)}
+    try:
+        delete(catalog.storage, found.paths)
+    except Error:
+        _tell_the_end(catalog, table, Note("VACUUM END", {"status": "FAILED"}, {}))
+        raise
+    _tell_the_end(catalog, table, Note("VACUUM END", {"status": "COMPLETED"}, counts))
+
+
+def delete(storage: Storage, paths: Sequence[str]) -> None:
+    """Remove files, and the partitions' directories that become empty."""
+    storage.delete(paths)
+    storage.remove_value_folders(paths)
+
+
+def _tell(catalog: DeltaCatalog, table: TableInfo, note: Note) -> None:
+    assert table.path is not None
+    TableCommit(catalog, Plan(table.path, table, table, catalog.table(table.path).latest(), note=note)).commit()
+
+
+def _tell_the_end(catalog: DeltaCatalog, table: TableInfo, note: Note) -> None:
+    """The files are gone, whether or not the log says so."""
+    try:
+        _tell(catalog, table, note)
+    except Error as error:
+        _logger.warning("%s: the end of a VACUUM could not be committed: %s", table.path, error)

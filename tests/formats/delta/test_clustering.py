@@ -103,6 +103,27 @@ def test_optimize_says_how_files_are_laid_out(lake: lakedbapi.Connection, tmp_pa
     assert info(tmp_path / "t")["operationParameters"]["zOrderBy"] == '["s"]'
 
 
+def test_optimize_leaves_files_of_other_implementations_alone(connect: Connect, tmp_path: Path) -> None:
+    lake = connect(tmp_path, autocommit=True)
+    lake.execute("CREATE TABLE t (i BIGINT) CLUSTER BY (i)")
+    for start in (0, 10, 20, 30):
+        lake.execute(f"INSERT INTO t SELECT * FROM range({start}, {start + 10})")
+    log = tmp_path / "t" / "_delta_log"
+    for version, provider in ((1, "liquid"), (2, "lakedbapi")):
+        path = log / f"{version:020}.json"
+        path.write_text(path.read_text().replace('"dataChange"', f'"clusteringProvider":"{provider}","dataChange"'))
+    lake = connect(tmp_path, autocommit=True)
+    lake.execute("DELETE FROM t WHERE i = 5")
+    lake.execute("OPTIMIZE t")
+    found = of_kind(commit(tmp_path / "t"), "remove")
+    assert len(found) == 3
+    theirs = of_kind(commit(tmp_path / "t", 1), "add")[0]["path"]
+    assert theirs not in [action["path"] for action in found]
+    assert values(lake, "SELECT count(*) FROM t") == [39]
+    lake.execute("OPTIMIZE t ZORDER BY (i)")
+    assert theirs in [action["path"] for action in of_kind(commit(tmp_path / "t"), "remove")]
+
+
 def test_clustering_columns_have_statistics_in_any_case(lake: lakedbapi.Connection, tmp_path: Path) -> None:
     for option in ("'delta.dataSkippingNumIndexedCols' = '1'", "'delta.dataSkippingStatsColumns' = 'a'"):
         lake.execute(f"CREATE OR REPLACE TABLE t (a INTEGER, b INTEGER, c INTEGER) CLUSTER BY (c) WITH ({option})")

@@ -302,6 +302,52 @@ def test_vacuum_removes_what_no_version_within_the_retention_needs(t: Sql, table
         t("RESTORE TABLE t TO VERSION AS OF 3")
 
 
+def test_vacuum_tells_the_log_what_it_removes_as_spark_does(t: Sql, table: Path) -> None:
+    t("OPTIMIZE t")
+    t("VACUUM t")
+    version = versions(table)[-1]
+    assert info(table, version)["operation"] == "OPTIMIZE"  # Nothing went: nothing to tell.
+    t(NOW)
+    sizes = {path: (table / path).stat().st_size for path in stored(table)}
+    assert t("VACUUM t DRY RUN")
+    assert versions(table)[-1] == version + 1
+    gone = t("VACUUM t")
+    start, end = (info(table, version + n) for n in (2, 3))
+    assert (start["operation"], end["operation"]) == ("VACUUM START", "VACUUM END")
+    assert start["operationParameters"] == {"retentionCheckEnabled": "true", "defaultRetentionMillis": "0"}
+    removed = sum(sizes[Path(path).relative_to(table).as_posix()] for (path,) in gone)
+    assert start["operationMetrics"] == {"numFilesToDelete": str(len(gone)), "sizeOfDataToDelete": str(removed)}
+    assert end["operationParameters"] == {"status": "COMPLETED"}
+    assert end["operationMetrics"] == {"numDeletedFiles": str(len(gone)), "numVacuumedDirectories": "1"}
+    assert {start["isolationLevel"], end["isolationLevel"]} == {"SnapshotIsolation"}
+    assert [list(line) for line in commit(table, version + 2)] == [["commitInfo"]]
+    assert t("SELECT count(*) FROM t") == [(289,)]
+
+
+def test_vacuum_tells_of_a_retention_of_its_own(t: Sql, table: Path) -> None:
+    t(NOW)
+    t("OPTIMIZE t")
+    age(table, 3)
+    assert t("VACUUM t RETAIN 24 HOURS") == []  # They were removed from the table just now.
+    (table / "old.parquet").write_bytes(b"x")
+    age(table, 30)
+    assert len(t("VACUUM t RETAIN 24 HOURS")) > 0
+    start = info(table, versions(table)[-2])
+    assert start["operationParameters"]["specifiedRetentionMillis"] == str(DAY * 1000)
+
+
+def test_a_vacuum_that_fails_says_so(t: Sql, table: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(*_: object) -> None:
+        raise lakedbapi.OperationalError("the disk is gone")
+
+    t("OPTIMIZE t")
+    t(NOW)
+    monkeypatch.setattr("lakedbapi.formats.delta.vacuum.delete", fails)
+    with pytest.raises(lakedbapi.OperationalError, match="the disk is gone"):
+        t("VACUUM t")
+    assert info(table, versions(table)[-1])["operationParameters"] == {"status": "FAILED"}
+
+
 def test_vacuum_needs_a_property_to_retain_less_than_the_table_tells(t: Sql) -> None:
     for text in ("VACUUM t RETAIN 1 HOURS", "VACUUM RETAIN 167 HOURS DRY RUN"):
         with pytest.raises(ProgrammingError, match=r"less than the 168 hours .* SET \('delta.deletedFileRetention"):
