@@ -209,12 +209,8 @@ class Session:
         """Commit; returns the new snapshot's id, None when there was nothing to commit. The transaction ends in any
         case."""
         with self._lock:
-            transaction, self._transaction, self._explicit = self._transaction, None, False
-            if transaction is None:
-                return None
-            snapshot = self._commit(transaction)
-            self.last_snapshot = snapshot if snapshot is not None else self.last_snapshot
-            return snapshot
+            self._cancelled.clear()
+            return self._end()
 
     def rollback(self) -> None:
         with self._lock:
@@ -237,7 +233,7 @@ class Session:
             self._open_transaction().rollback_to(name)
 
     def interrupt(self) -> None:
-        """Stop the running statement, from any thread; it raises OperationalError."""
+        """Stop the running statement, from any thread, between its queries as well; it raises OperationalError."""
         self._cancelled.set()
         engine = self._engine
         if engine is not None:
@@ -278,10 +274,13 @@ class Session:
 
     def _report(self, progress: Progress) -> None:
         """Between the steps of a statement: what the engine runs within one, it interrupts itself."""
-        if self._cancelled.is_set():
-            raise OperationalError("The statement was cancelled.")
+        self._check_cancelled()
         if self.progress is not None:
             self.progress(progress)
+
+    def _check_cancelled(self) -> None:
+        if self._cancelled.is_set():
+            raise OperationalError("The statement was cancelled.")
 
     def _parse(self, text: str) -> st.Parsed:
         self._check_open()
@@ -308,8 +307,9 @@ class Session:
             return self._atomically(run, values, as_of)
         for attempt in range(RETRIES):
             try:
+                self._check_cancelled()
                 outcome = self._atomically(run, values, as_of)
-                snapshot = self.commit()
+                snapshot = self._end()
                 return replace(outcome, snapshot=snapshot)
             except ConflictError:
                 if once or attempt == RETRIES - 1:
@@ -453,6 +453,15 @@ class Session:
             )
         return self._transaction
 
+    def _end(self) -> int | None:
+        """Commit what the statements have staged: the new snapshot's id."""
+        transaction, self._transaction, self._explicit = self._transaction, None, False
+        if transaction is None:
+            return None
+        snapshot = self._commit(transaction)
+        self.last_snapshot = snapshot if snapshot is not None else self.last_snapshot
+        return snapshot
+
     def _commit(self, transaction: Transaction) -> int | None:
         if transaction.staged is None:
             dml.discard(transaction, transaction.written)
@@ -470,6 +479,7 @@ class Session:
                 list(self._catalogs),
                 allow_external=self._options.allow_external,
                 find_roots=self._data_roots,
+                cancelled=self._cancelled,
             )
         return self._engine
 

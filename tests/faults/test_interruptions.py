@@ -5,12 +5,15 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
 import lakedbapi
 from compliance.peers.lakes import Place
 from compliance.races.processes import orphans, snapshot_ids
+from lakedbapi.engine.duckdb import DuckDBEngine, driver
+from lakedbapi.engine.duckdb.engine import Execution
 from tests.effort import interrupted
 
 SLOW = "SELECT a.i + b.i FROM range(10000000) a(i), range(10000000) b(i)"
@@ -67,6 +70,67 @@ def test_ctrl_c(connection: lakedbapi.Connection, sqlite_place: Place, statement
     with pytest.raises(KeyboardInterrupt), interrupted(lambda: os.kill(os.getpid(), signal.SIGINT), once=True):
         run(connection, statement)
     check_unharmed(connection, sqlite_place, snapshots)
+
+
+SEVERAL_QUERIES = {
+    "create-as": "CREATE TABLE u AS SELECT * FROM t",
+    "insert": "INSERT INTO t SELECT i FROM range(500) r(i)",
+    "update": "UPDATE t SET id = id + 1",
+    "merge": "MERGE INTO t USING (SELECT 1 AS k) s ON id = k WHEN MATCHED THEN UPDATE SET id = 2000",
+}
+
+
+@pytest.mark.parametrize("statement", SEVERAL_QUERIES.values(), ids=SEVERAL_QUERIES)
+def test_a_statement_is_cancelled_between_its_queries(
+    connection: lakedbapi.Connection, sqlite_place: Place, statement: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    connection.autocommit = True
+    opened: list[Execution] = []
+    open_execution = DuckDBEngine._open
+
+    def _open(engine: DuckDBEngine, *arguments: Any) -> Execution:
+        opened.append(open_execution(engine, *arguments))
+        if len(opened) == 1:
+            opened[-1].close = close  # type: ignore[method-assign]
+        return opened[-1]
+
+    def close() -> None:
+        """The first query of the statement is over: nothing runs."""
+        Execution.close(opened[0])
+        connection.interrupt()
+
+    monkeypatch.setattr(DuckDBEngine, "_open", _open)
+    snapshots = snapshot_ids(sqlite_place)
+    with pytest.raises(lakedbapi.OperationalError, match="cancelled"):
+        run(connection, statement)
+    assert len(opened) > 1  # There was something to cancel.
+    monkeypatch.undo()
+    connection.autocommit = False
+    check_unharmed(connection, sqlite_place, snapshots)
+
+
+def test_an_interrupt_just_before_the_engine_begins_is_not_lost(
+    connection: lakedbapi.Connection, sqlite_place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    snapshots, begin = snapshot_ids(sqlite_place), driver.stream
+
+    def stream(cursor: Any, sql: str, parameters: Any) -> Any:
+        connection.interrupt()
+        return begin(cursor, sql, parameters)
+
+    monkeypatch.setattr(driver, "stream", stream)
+    with pytest.raises(lakedbapi.OperationalError, match="cancelled"):
+        run(connection, STATEMENTS["select"])
+    monkeypatch.undo()
+    check_unharmed(connection, sqlite_place, snapshots)
+
+
+def test_an_interrupt_while_nothing_runs_does_nothing(connection: lakedbapi.Connection, sqlite_place: Place) -> None:
+    connection.execute("DELETE FROM t WHERE id < 10")
+    connection.interrupt()
+    connection.commit()
+    connection.interrupt()
+    assert connection.execute("SELECT count(*) FROM t").fetchone() == (990,)
 
 
 def test_a_cancelled_statement_leaves_those_before_it(connection: lakedbapi.Connection) -> None:

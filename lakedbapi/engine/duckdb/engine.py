@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import threading
+import time
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 
 import duckdb
@@ -27,13 +28,16 @@ from lakedbapi.model.scan import Scan
 from lakedbapi.model.sql_types import quote_identifier
 from lakedbapi.model.types import Schema
 
+_REPEAT_SECONDS = 0.02
+
 
 class DuckDBEngine(Engine):
     """`roots` are the directories that queries may read and `write` may write, each ending in `/`.
 
     `filesystems` serve the URLs among them that DuckDB cannot. `catalogs` are the aliases of the attached lakes. With
     `allow_external` SQL may read and write whatever the process can. `find_roots` gives the directories anew, for a
-    file in none of those that are known: another program may have added it.
+    file in none of those that are known: another program may have added it. While `cancelled` is set, all that begins
+    ends at once: whoever interrupts a statement of several queries sets it, and clears it before the next statement.
     """
 
     def __init__(
@@ -43,6 +47,7 @@ class DuckDBEngine(Engine):
         catalogs: Sequence[str],
         allow_external: bool = False,
         find_roots: Callable[[], Sequence[str]] | None = None,
+        cancelled: threading.Event | None = None,
     ) -> None:
         for name in catalogs:
             pool.check_alias(name)
@@ -50,6 +55,7 @@ class DuckDBEngine(Engine):
         self._roots: tuple[str, ...] = tuple(roots)
         self._catalogs, self._allow_external = catalogs, allow_external
         self._find_roots = find_roots
+        self._cancelled = cancelled or threading.Event()
         self._running: set[Execution] = set()
         self._results: weakref.WeakSet[DuckDBResult] = weakref.WeakSet()
         self._instance: pool.Instance | None = self._new_instance()
@@ -131,7 +137,7 @@ class DuckDBEngine(Engine):
             self._roots = tuple(self._find_roots())
             pool.release(self._instance) if not self._running else None
             self._instance = self._new_instance()
-        return Execution(self._instance, relations, search_path, self._filesystems, self._running)
+        return Execution(self._instance, relations, search_path, self._filesystems, self._running, self._cancelled)
 
     def _leaves_roots(self, relations: Mapping[RelationName, Relation], target: str | None) -> bool:
         """Whether some files lie elsewhere."""
@@ -161,6 +167,7 @@ class Execution:
         search_path: tuple[str, str],
         filesystems: tuple[fsspec.AbstractFileSystem, ...],
         running: set[Execution],
+        cancelled: threading.Event,
     ) -> None:
         self.filesystems = filesystems
         self._instance = instance
@@ -169,9 +176,13 @@ class Execution:
         self._running = running
         self.cursor: duckdb.DuckDBPyConnection = instance.connection.cursor()
         self._broken: Broken = {}
-        self._cancelled = threading.Event()
+        self._cancelled = False
+        self._calls = 0
         self._directory: str | None = None
+        self._all_cancelled = cancelled
         running.add(self)
+        # Only now: whoever cancels either finds this execution running or has been seen here.
+        self._cancelled = cancelled.is_set()
 
     def stream(self, query: Query) -> tuple[driver.Stream, tuple[str, ...]]:
         """The running statement and its columns' SQL types."""
@@ -188,8 +199,10 @@ class Execution:
 
     @contextmanager
     def mapped(self) -> Iterator[None]:
-        """Raise this package's error in place of DuckDB's, with the name of the file that it is about."""
+        """Call DuckDB. Raise this package's error in place of its own, with the name of the file that it is about."""
+        self._calls += 1
         try:
+            self._check_cancelled()
             with errors.mapped(self._broken):
                 yield
         except errors.UnnamedFileError as error:
@@ -197,6 +210,8 @@ class Execution:
         except InternalError:
             self._instance.broken = True
             raise
+        finally:
+            self._calls -= 1
 
     def resources(self) -> Resources:
         return Resources(self.cursor, self._instance.confined, self._instance.threads, self.filesystems)
@@ -209,7 +224,7 @@ class Execution:
     @contextmanager
     def sibling(self) -> Iterator[Execution]:
         """A second statement beside this one, without relations."""
-        other = Execution(self._instance, {}, self._search_path, self.filesystems, self._running)
+        other = Execution(self._instance, {}, self._search_path, self.filesystems, self._running, self._all_cancelled)
         try:
             yield other
         finally:
@@ -227,7 +242,6 @@ class Execution:
     def rows(self, sql: str, parameters: Mapping[str, object]) -> list[dict[str, object]]:
         """Run a statement whose result is a few rows, after `prepare`."""
         with self.mapped():
-            self._check_cancelled()
             return driver.rows(self.cursor, sql, parameters)
 
     def prepare(self) -> None:
@@ -238,12 +252,20 @@ class Execution:
             self._check_cancelled()
 
     def _check_cancelled(self) -> None:
-        if self._cancelled.is_set():
+        if self._cancelled:
             raise OperationalError(errors.CANCELLED)
 
     def interrupt(self) -> None:
-        self._cancelled.set()
-        self.cursor.interrupt()
+        """From any thread: end the call of DuckDB that goes on, and let no other begin."""
+        self._cancelled = True
+        threading.Thread(target=self._interrupt_calls, name="lakedbapi-interrupt", daemon=True).start()
+
+    def _interrupt_calls(self) -> None:
+        """DuckDB forgets an interrupt that comes just before a statement begins: repeat it until the call has ended."""
+        with suppress(duckdb.ConnectionException):  # It is closed.
+            while self._calls:
+                self.cursor.interrupt()
+                time.sleep(_REPEAT_SECONDS)
 
     def close(self) -> None:
         self._running.discard(self)
