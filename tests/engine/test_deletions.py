@@ -12,8 +12,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from lakedbapi.engine.base import PART, POSITION, ROW_ID, Query, ScanRelation
-from lakedbapi.engine.duckdb import DuckDBEngine, deletions
+from lakedbapi.engine.base import PART, POSITION, ROW_ID, Query, Relation, RelationName, ScanRelation
+from lakedbapi.engine.duckdb import DuckDBEngine, deletions, driver
 from lakedbapi.model.changes import WrittenFile
 from lakedbapi.model.delete_vector import DeleteVector
 from lakedbapi.model.scan import RowGroup, Scan
@@ -173,25 +173,63 @@ def test_whatever_is_asked_of_strips_they_give_the_live_rows(
     assert asked.equals(engine.fetch(Query(f"with t as ({live}) {sql}", {}, {}, ("lake", "main"))))
 
 
+IN_ORDER = "select current_setting('preserve_insertion_order') as in_order, count(*) as n from t"
+needs_forgetting = pytest.mark.skipif(
+    not driver.FORGETS_ORDER, reason="DuckDB 1 keeps the order for all cursors or none"
+)
+
+
+@needs_forgetting
+@pytest.mark.parametrize("method", ["strips"], indirect=True)
+def test_only_statements_that_read_strips_forget_the_order(
+    many_groups: tuple[DuckDBEngine, Scan, str], method: str
+) -> None:
+    """What keeps the order reads strips one after another, where it sums up floating-point numbers or fetches rows."""
+    engine, scan, _ = many_groups
+    u = T._replace(name="u")
+
+    def in_order(relations: dict[RelationName, Relation]) -> bool:
+        return bool(engine.fetch(Query(IN_ORDER, relations, {}, ("lake", "main"))).column("in_order")[0].as_py())
+
+    assert not in_order({T: scanned(method, scan)})
+    assert in_order({T: ScanRelation(scan)})
+    assert in_order({T: scanned(method, scan), u: ScanRelation(scan)})
+    assert in_order({T: scanned(method, scan), u: pa.table({"id": [1]})})
+    assert in_order({T: ScanRelation(Scan(SCHEMA), exhaustive=True)})
+
+
+@needs_forgetting
+@pytest.mark.parametrize("method", ["strips"], indirect=True)
+def test_rows_of_other_scans_stay_in_order_beside_strips(
+    many_groups: tuple[DuckDBEngine, Scan, str], method: str
+) -> None:
+    engine, scan, live = many_groups
+    whole = Query("select count(*), sum(id::double) from t", {T: scanned(method, scan)}, {}, ("lake", "main"))
+    running = engine.query(whole)
+    rows_in_order = engine.fetch(Query("select id from t", {T: ScanRelation(scan)}, {}, ("lake", "main")))
+    assert rows_in_order.equals(engine.fetch(Query(f"select id from ({live})", {}, {}, ("lake", "main"))))
+    assert running.reader().read_all().num_rows == 1
+
+
 def test_whole_scans_are_read_in_strips_that_keep_all_threads_busy() -> None:
     vectors = [None, *[DeleteVector.of([1])] * 9]
     counts = np.full(10, 1_000_000)
-    chosen = deletions.methods(vectors, counts, exhaustive=True, threads=2)
+    chosen = deletions.methods(vectors, counts, any_order=True, threads=2)
     assert chosen.tolist() == ["none", *["strip"] * 9]
     groups = deletions.read_together(chosen, counts, threads=2)
-    assert [rows.tolist() for rows in groups] == [[row] for row in range(10)]
+    assert [rows.tolist() for rows in groups] == [[0], [1, 2, 3], [4, 5], [6, 7], [8, 9]]
 
 
 def test_small_files_share_a_strip() -> None:
     counts = np.full(1_000, 10_000)
-    chosen = deletions.methods([DeleteVector.of([1])] * 1_000, counts, exhaustive=True, threads=2)
+    chosen = deletions.methods([DeleteVector.of([1])] * 1_000, counts, any_order=True, threads=2)
     groups = deletions.read_together(chosen, counts, threads=2)
     assert np.concatenate(groups).tolist() == list(range(1_000))
     assert len(groups) == deletions.STRIPS_PER_THREAD * 2
 
 
 def test_a_file_that_several_threads_had_to_share_is_no_strip() -> None:
-    chosen = deletions.methods([DeleteVector.of(range(9_999))], np.array([5_000_000]), exhaustive=True, threads=2)
+    chosen = deletions.methods([DeleteVector.of(range(9_999))], np.array([5_000_000]), any_order=True, threads=2)
     assert chosen.tolist() == ["join"]
 
 

@@ -2,8 +2,9 @@
 
 An anti join with the positions costs little when there are few of them, and grows with their number. A bit mask for
 each file costs the same however many rows are deleted. A column beside the rows that says which are deleted (a
-POSITIONAL JOIN) costs next to nothing, but no condition passes it to prune files and row groups, rows come in no order,
-and each join runs in one thread: it is for whole scans, in strips of files. Files without deletes pay for none of it.
+POSITIONAL JOIN) costs next to nothing, but no condition passes it to prune files and row groups, and each join runs in
+one thread: it is for whole scans in any order, in strips of files that the threads share out. Files without deletes
+pay for none of it.
 """
 
 from __future__ import annotations
@@ -23,8 +24,8 @@ STRIP_SCAN = 500_000
 """Rows in files with deletes from which on a whole scan reads in strips."""
 STRIP_ROWS = 500_000
 """Rows of a strip at least, while there are files for it: each strip costs 1 ms."""
-STRIPS_PER_THREAD = 8
-"""Strips at most, so that all threads have work to the end."""
+STRIPS_PER_THREAD = 2
+"""Strips at most: more of them keep all threads at work to the end, but each is planned before any of them runs."""
 STRIP_SKEW = 1.5
 """How many times a thread's share of the rows one file may have: masks cost that many times as much as strips do, but
 all threads can share a file."""
@@ -51,10 +52,10 @@ def methods(
     deletes: Sequence[DeleteVector | None],
     record_counts: npt.NDArray[np.int64],
     *,
-    exhaustive: bool = False,
+    any_order: bool = False,
     threads: int = 1,
 ) -> npt.NDArray[np.str_]:
-    """The method for each file: `NONE`, `JOIN`, `MASK` or, in an `exhaustive` scan, `STRIP`.
+    """The method for each file: `NONE`, `JOIN`, `MASK` or, where rows may come in `any_order`, `STRIP`.
 
     A scan that uses joins and masks pays for both, so that masks are for all files with deletes as long as there are
     not too many.
@@ -64,7 +65,7 @@ def methods(
     )
     some = counts > 0
     chosen = np.where(some, JOIN, NONE)
-    if exhaustive and record_counts[some].sum() >= STRIP_SCAN:
+    if any_order and record_counts[some].sum() >= STRIP_SCAN:
         share = record_counts.sum() / threads
         if record_counts[some].max() <= STRIP_SKEW * share:
             return np.where(some, STRIP, NONE)

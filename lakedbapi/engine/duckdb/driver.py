@@ -16,6 +16,11 @@ MAJOR = int(duckdb.__version__.split(".")[0])
 BATCH_ROWS = 122_880
 """Rows of a result batch at most: DuckDB's own row group size."""
 
+FORGETS_ORDER = MAJOR >= 2
+"""Whether one cursor can take rows in any order while others keep it: DuckDB 1 has one setting for all."""
+ALLOWED_CONFIGS = ("preserve_insertion_order",) if FORGETS_ORDER else ()
+"""What `forget_order` sets, to be allowed before the configuration is locked."""
+
 
 @dataclass(frozen=True)
 class Stream:
@@ -32,6 +37,15 @@ class Stream:
 def run(cursor: duckdb.DuckDBPyConnection, sql: str, parameters: Mapping[str, object] | None = None) -> None:
     """Run a statement without rows to its end."""
     _execute(cursor, sql, parameters or {})
+
+
+def forget_order(cursor: duckdb.DuckDBPyConnection) -> None:
+    """Let the statements of a cursor take rows in any order, where `FORGETS_ORDER`.
+
+    DuckDB runs the branches of a UNION ALL one after another as long as it keeps the order of their rows, for a sum of
+    floating-point numbers, too.
+    """
+    run(cursor, "SET SESSION preserve_insertion_order = false")
 
 
 def stream(cursor: duckdb.DuckDBPyConnection, sql: str, parameters: Mapping[str, object]) -> Stream:

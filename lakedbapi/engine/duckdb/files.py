@@ -28,24 +28,22 @@ def files_sql(
     first_part: int,
     extra: Mapping[str, str],
     resources: Resources,
-    *,
-    exhaustive: bool,
 ) -> Sequence[str]:
     """SELECT statements that together give the live rows of the group."""
-    pieces = _pieces(schema, group, first_part, resources, exhaustive)
+    pieces = _pieces(schema, group, first_part, resources)
     return [_piece_sql(schema, piece, extra, resources) for piece in pieces]
 
 
-def _pieces(
-    schema: Schema, group: FileGroup, first_part: int, resources: Resources, exhaustive: bool
-) -> Iterator[Piece]:
+def _pieces(schema: Schema, group: FileGroup, first_part: int, resources: Resources) -> Iterator[Piece]:
     counts = group.files.column("record_count").to_numpy()
     vectors = [group.deletes.get(row) for row in range(len(counts))] if group.deletes else []
     methods = np.full(len(counts), deletions.NONE)
     if vectors:
         _check_positions(group)
-        in_order = exhaustive and not group.equality_deletes
-        methods = deletions.methods(vectors, counts, exhaustive=in_order, threads=resources.threads)
+        any_order = resources.any_order and not group.equality_deletes
+        methods = deletions.methods(vectors, counts, any_order=any_order, threads=resources.threads)
+        if deletions.STRIP in methods:
+            resources.forget_order()
     together = deletions.read_together(methods, counts, threads=resources.threads)
     for rows in _keys_apart(group, _told_apart(group, together)):
         if not needs_footers(schema, group):

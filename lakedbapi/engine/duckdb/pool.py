@@ -135,6 +135,7 @@ def _connect(
     if not allow_external:
         directories = (*directories, *map(encrypting_path, directories))
         settings += [
+            *([f"SET allowed_configs = {_list(driver.ALLOWED_CONFIGS)}"] if driver.ALLOWED_CONFIGS else ()),
             "SET autoinstall_known_extensions = false",
             "SET autoload_known_extensions = false",
             "SET allow_community_extensions = false",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 import duckdb
 import pyarrow as pa
@@ -37,7 +37,8 @@ def define(instance: Instance, cursor: duckdb.DuckDBPyConnection, relations: Map
     dropped = [name for name in instance.defined if name not in relations or name in unusable]
     for name in dropped:
         _drop(instance, cursor, name)
-    resources = Resources(cursor, instance.confined, instance.threads, instance.filesystems)
+    any_order = driver.FORGETS_ORDER and _in_any_order(relations.values())
+    resources = Resources(cursor, instance.confined, instance.threads, instance.filesystems, any_order)
     changed = bool(dropped)
     for name, relation in relations.items():
         if not isinstance(relation, (View, Macro, Unusable)):
@@ -50,6 +51,12 @@ def define(instance: Instance, cursor: duckdb.DuckDBPyConnection, relations: Map
                 _drop(instance, cursor, name)
     failed = {name: errors.translate(error) for name, error in _define_views(instance, cursor, views).items()}
     return {name.name.casefold(): error for name, error in {**failed, **unusable}.items()}
+
+
+def _in_any_order(relations: Iterable[Relation]) -> bool:
+    """Whether no rows are asked for in their order."""
+    sources = [r for r in relations if not isinstance(r, (View, Macro, Unusable))]
+    return all(isinstance(source, ScanRelation) and source.exhaustive for source in sources)
 
 
 def _select(relation: Relation, resources: Resources) -> str:

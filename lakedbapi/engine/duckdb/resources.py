@@ -27,7 +27,7 @@ _LIST_BYTES = 1 << 20
 
 class Resources:
     """`confined` are the directories to keep paths in, None where DuckDB does; `threads` those that a query gets;
-    `filesystems` serve the URLs among the paths."""
+    `filesystems` serve the URLs among the paths; `any_order`: the statement asks for no rows in their order."""
 
     def __init__(
         self,
@@ -35,8 +35,10 @@ class Resources:
         confined: Sequence[str] | None = None,
         threads: int = 1,
         filesystems: Sequence[AbstractFileSystem] = (),
+        any_order: bool = False,
     ) -> None:
         self.cursor = cursor
+        self.any_order = any_order
         self.threads = threads
         self.filesystems = filesystems
         self._confined = confined
@@ -46,6 +48,11 @@ class Resources:
         name = f"{PREFIX}{next(_numbers)}"
         self.cursor.register(name, rows)
         return name
+
+    def forget_order(self) -> None:
+        """Let the statement take rows in any order, which it asks for."""
+        assert self.any_order
+        driver.forget_order(self.cursor)
 
     def paths(self, paths: pa.Array | pa.ChunkedArray) -> str:
         """SQL for a list of file paths, each taken literally."""

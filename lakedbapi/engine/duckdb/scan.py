@@ -24,7 +24,7 @@ def scan_sql(relation: ScanRelation, resources: Resources) -> str:
     part = 0
     for group in scan.files:
         if group.files.num_rows:
-            branches += files_sql(scan.schema, group, part, extra, resources, exhaustive=relation.exhaustive)
+            branches += files_sql(scan.schema, group, part, extra, resources)
         part += group.files.num_rows
     for rows in scan.rows:
         branches.append(_rows_sql(scan, rows, part, extra, resources))
