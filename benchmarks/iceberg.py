@@ -23,6 +23,8 @@ from tests.formats.iceberg.building import Table
 
 SERVER = Path(__file__).parents[1] / "compliance" / "iceberg" / "server.py"
 FILES = 10
+KEYS = 10_000
+"""Keys of an equality delete, about as many as a stream's commit has."""
 TIMED = """
 import time
 start = time.perf_counter()
@@ -128,13 +130,13 @@ def with_vectors(folder: Path, rows: int) -> str:
 
 
 def with_equality_deletes(folder: Path, rows: int) -> str:
-    """The same by an equality delete file."""
+    """A table in which `KEYS` rows are deleted by an equality delete file."""
     table = Table(folder, NestedField(1, "id", LongType()), NestedField(2, "amount", DoubleType()))
     size = rows // FILES
     for part in range(FILES):
         ids = range(part * size, (part + 1) * size)
         table.commit(table.data({"id": ids, "amount": [id * 7919 % 1000003 / 8 for id in ids]}))
-    table.commit(table.equality({"id": range(7, rows, 20)}, [1]), operation="delete")
+    table.commit(table.equality({"id": range(7, rows, rows // KEYS)}, [1]), operation="delete")
     return table.metadata()
 
 
@@ -146,10 +148,12 @@ def compare(folder: Path, python: Path, rows: int, rounds: int, only: str) -> No
         chosen = [case for case in cases(rows) if only.casefold() in case.name.casefold()]
         if chosen:
             _compare_changes(folder, others, rows, rounds, chosen)
-        for name, made in (("deletion vectors", with_vectors), ("equality deletes", with_equality_deletes)):
-            title = f"count + sum, 5 % {name}"
+        for title, made in (
+            ("count + sum, 5 % deletion vectors", with_vectors),
+            (f"count + sum, {KEYS:,} equality deletes", with_equality_deletes),
+        ):
             if only.casefold() in title.casefold():
-                _compare_scans(title, made(folder / name, rows), others, rounds)
+                _compare_scans(title, made(folder / title.split()[-2], rows), others, rounds)
     finally:
         others.close()
 

@@ -30,6 +30,7 @@ from lakedbapi.ddl.values import (
     columns_in,
     initial_default,
     initial_value,
+    kept_as_value,
     with_renamed_columns,
 )
 from lakedbapi.ddl.widening import widened
@@ -50,6 +51,7 @@ from lakedbapi.sql.statements import (
     DropColumn,
     DropConstraint,
     Name,
+    Position,
     RenameColumn,
     RenameTable,
     SetPartitioning,
@@ -139,11 +141,39 @@ def _add_column(place: _Place, table: TableInfo, action: AddColumn) -> TableInfo
             "make a new table"
         )
     field = replace(field, initial_default=initial_default(place.context, field))
+    field = kept_as_value(place.context, place.view.catalog, field)
     if not action.path:
         _check_new_column(place, table, field)
     elif not field.nullable:
         raise NotSupportedError(f"field {'.'.join(path)!r} cannot be NOT NULL: only columns can")
-    return edit(table, action.path, lambda fields: (*fields, field))
+    return edit(table, action.path, lambda fields: _placed(place, table, fields, field, action.position))
+
+
+def _placed(
+    place: _Place, table: TableInfo, fields: Sequence[Field], field: Field, position: Position | None
+) -> tuple[Field, ...]:
+    """The columns, or fields of a struct, with one among them that is new or moves; without a position it is the
+    last."""
+    others = [other for other in fields if other is not field]
+    if position is None:
+        return (*others, field)
+    catalog = place.view.catalog
+    if not catalog.capabilities.column_order:
+        raise NotSupportedError(
+            f"column {field.name!r} of table {table.name!r} cannot be FIRST or AFTER another: tables of format "
+            f"{catalog.format!r} keep their columns in the order in which they came; name the columns in SELECT, or "
+            "make a view or a new table"
+        )
+    if position.after is None:
+        return (field, *others)
+    behind = named(others, position.after)
+    if behind is None:
+        raise ProgrammingError(
+            f"column {field.name!r} of table {table.name!r} cannot be AFTER {position.after!r}: there is no such "
+            "column beside it"
+        )
+    index = others.index(behind) + 1
+    return (*others[:index], field, *others[index:])
 
 
 def _check_new_column(place: _Place, table: TableInfo, field: Field) -> None:
@@ -254,7 +284,10 @@ def _alter_column(place: _Place, table: TableInfo, action: AlterColumn) -> Table
         is_null = isinstance(action.set_default, exp.Null)
         changed = replace(field, default=None if is_null else render(action.set_default))
         check_field(place.context, place.view.catalog, changed)
+        changed = kept_as_value(place.context, place.view.catalog, changed)
         changed = kept_field(place.view.catalog, table, changed)
+    elif action.position is not None:
+        return edit(table, action.path[:-1], lambda fields: _placed(place, table, fields, field, action.position))
     else:
         assert action.nullable is not None
         changed = _with_nullable(place, table, field, action)

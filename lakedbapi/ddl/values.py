@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 
 import pyarrow as pa
 from sqlglot import exp
@@ -14,7 +15,7 @@ from lakedbapi.formats.base import Catalog
 from lakedbapi.model.arrow import arrow_type
 from lakedbapi.model.catalog import TableInfo
 from lakedbapi.model.scan import Scan
-from lakedbapi.model.sql_types import quote_identifier, quote_literal, sql_type
+from lakedbapi.model.sql_types import constant_expression, quote_identifier, quote_literal, sql_type
 from lakedbapi.model.types import Field
 from lakedbapi.query.constants import is_constant
 from lakedbapi.query.stored import runnable_default
@@ -57,6 +58,12 @@ def initial_default(context: Context, field: Field) -> str | None:
     text = f"SELECT CAST(CAST(({field.default}\n) AS {sql_type(field.type)}) AS VARCHAR)"
     value: str | None = context.engine.fetch(Query(text)).column(0)[0].as_py()
     return value
+
+
+def kept_as_value(context: Context, catalog: Catalog, field: Field) -> Field:
+    """The field with its default as the constant that it is, where the format keeps it so and it has one value."""
+    text = lasting_default(context, field) if catalog.capabilities.constant_defaults else None
+    return field if text is None else replace(field, default=constant_expression(text, field.type))
 
 
 def initial_value(context: Context, field: Field) -> pa.Scalar:

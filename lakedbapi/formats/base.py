@@ -83,6 +83,8 @@ class Capabilities:
     """Files of other programs, without field ids, can be data files of a table."""
     constant_defaults: bool = False
     """Defaults are kept as values: one that has no one value is refused."""
+    column_order: bool = False
+    """Columns can be put before others, and moved."""
     maintenance: bool = False
     """Tables can be compacted, snapshots expired, files cleaned up: `Catalog.maintenance`."""
     hidden_columns: frozenset[str] = frozenset()

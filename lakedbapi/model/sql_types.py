@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from lakedbapi.model.types import Decimal, List, Map, Scalar, Struct, Type
 
 SCALAR_SPELLINGS = {
@@ -60,3 +62,17 @@ def quote_identifier(name: str) -> str:
 def quote_literal(text: str) -> str:
     """Single-quoted string literal."""
     return "'" + text.replace("'", "''") + "'"
+
+
+_CONSTANT = re.compile(r"CAST\('((?:[^']|'')*)' AS .+\)", re.DOTALL)
+
+
+def constant_expression(text: str, type: Type) -> str:
+    """A constant that is given as text, as an expression that has its type."""
+    return f"CAST({quote_literal(text)} AS {sql_type(type)})"
+
+
+def constant_text(expression: str) -> str | None:
+    """The text in a `constant_expression`; None for any other expression."""
+    found = _CONSTANT.fullmatch(expression)
+    return None if found is None else found[1].replace("''", "'")

@@ -26,6 +26,7 @@ from lakedbapi.sql.statements import (
     DropColumn,
     DropConstraint,
     DropRef,
+    Position,
     PutRef,
     RenameColumn,
     RenameTable,
@@ -33,6 +34,7 @@ from lakedbapi.sql.statements import (
     SetProperties,
     SetSorting,
 )
+from lakedbapi.sql.tokens import WORD
 from lakedbapi.sql.types import read_type
 
 
@@ -83,10 +85,31 @@ def _add(reader: Reader) -> tuple[AlterAction, ...]:
     while reader.peek(1).key == ".":
         path.append(reader.identifier("a column name"))
         reader.expect(".")
+    position = _position_at_end(reader)
     field, constraints = read_column(reader)
     if path and constraints:
         raise NotSupportedError("a field of a struct cannot have a key or a CHECK of its own")
-    return (AddColumn(tuple(path), field, if_not_exists), *map(AddConstraint, constraints))
+    return (AddColumn(tuple(path), field, if_not_exists, position), *map(AddConstraint, constraints))
+
+
+def _position_at_end(reader: Reader) -> Position | None:
+    """`FIRST` or `AFTER c` behind a column that is described; the reader is left without it."""
+    tokens = reader.tokens
+    if tokens[-1].key == "first" and tokens[-1].kind == WORD:
+        count = 1
+    elif len(tokens) > 1 and tokens[-2].key == "after" and tokens[-2].kind == WORD and tokens[-1].is_identifier:
+        count = 2
+    else:
+        return None
+    position = _position(reader.part(len(tokens) - count, len(tokens)))
+    reader.tokens = tokens[:-count]
+    return position
+
+
+def _position(reader: Reader) -> Position | None:
+    if reader.accept("first"):
+        return Position()
+    return Position(reader.identifier("a column name")) if reader.accept("after") else None
 
 
 def _drop(reader: Reader) -> AlterAction:
@@ -124,6 +147,9 @@ def _alter_column(reader: Reader) -> AlterColumn:
         return AlterColumn(path, nullable=False)
     if reader.accept("drop", "not", "null"):
         return AlterColumn(path, nullable=True)
+    position = _position(reader)
+    if position is not None:
+        return AlterColumn(path, position=position)
     reader.accept("set", "data")
     reader.expect("type")
     type = read_type(reader)

@@ -248,11 +248,19 @@ class CreateView:
 
 
 @dataclass(frozen=True)
+class Position:
+    """Behind the column or field `after`; None: before all others."""
+
+    after: str | None = None
+
+
+@dataclass(frozen=True)
 class AddColumn:
     path: tuple[str, ...]
     """Empty for a column; else the struct column and fields that the new field goes into."""
     field: Field
     if_not_exists: bool = False
+    position: Position | None = None
 
 
 @dataclass(frozen=True)
@@ -269,13 +277,14 @@ class RenameColumn:
 
 @dataclass(frozen=True)
 class AlterColumn:
-    """Exactly one change: `type` (a `Field` whose type is the new one), `default`, or `nullable`."""
+    """Exactly one change: `type` (a `Field` whose type is the new one), `default`, `nullable` or `position`."""
 
     path: tuple[str, ...]
     type: Field | None = None
     set_default: exp.Expression | None = None
     drop_default: bool = False
     nullable: bool | None = None
+    position: Position | None = None
 
 
 @dataclass(frozen=True)

@@ -58,6 +58,7 @@ WRITING = replace(
     delete_vectors=True,
     row_ids=True,
     constant_defaults=True,
+    column_order=True,
     maintenance=True,
     partition_transforms=TRANSFORMS,
     way_out=Capabilities.way_out,

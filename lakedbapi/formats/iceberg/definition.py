@@ -26,7 +26,7 @@ from lakedbapi.formats.iceberg.specs import transform_of
 from lakedbapi.formats.iceberg.values import parse
 from lakedbapi.formats.sort_keys import sort_paths
 from lakedbapi.model.catalog import PartitionSpec, TableInfo
-from lakedbapi.model.sql_types import sql_type
+from lakedbapi.model.sql_types import constant_text, sql_type
 from lakedbapi.model.types import UNASSIGNED, Decimal, Field, List, Map, Scalar, Schema, Struct, Type, walk
 
 DEFAULT_VERSION = 2
@@ -223,9 +223,9 @@ def _field(field: Field, before: iceberg.NestedField | None, table: TableInfo) -
     if before is not None and as_before is not None:
         name = before.name if field.name == as_before.name else field.name
         initial = before.initial_default
-        write = before.write_default if field.default is not None else None
+        write = before.write_default if field.default == as_before.default else _write_default(field)
     else:
-        initial = write = _json_default(field)
+        initial, write = _json_default(field, field.initial_default), _write_default(field)
     return iceberg.NestedField(
         field.id,
         name,
@@ -237,12 +237,16 @@ def _field(field: Field, before: iceberg.NestedField | None, table: TableInfo) -
     )
 
 
-def _json_default(field: Field) -> Any:
-    """The default of a new field, None when it has none that metadata can tell: JSON has no NaN and no
-    infinity, and defaults of nested types are those of their fields (spec, Default Values)."""
-    if field.initial_default is None or not isinstance(field.type, (Scalar, Decimal)):
+def _write_default(field: Field) -> Any:
+    return _json_default(field, None if field.default is None else constant_text(field.default))
+
+
+def _json_default(field: Field, text: str | None) -> Any:
+    """A default, None when it is none that metadata can tell: JSON has no NaN and no infinity, and defaults of nested
+    types are those of their fields (spec, Default Values)."""
+    if text is None or not isinstance(field.type, (Scalar, Decimal)):
         return None
-    value = parse(field.initial_default, _scalar(field))
+    value = parse(text, _scalar(field))
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
@@ -367,8 +371,6 @@ def check_altered(base: TableMetadata, old: TableInfo, new: TableInfo) -> None:
             )
         if known.type != field.type and not isinstance(field.type, (Struct, List, Map)):
             _check_promotion(old, known, field)
-        if field.default != known.default and field.default is not None:
-            raise _default_refused(new, field)
 
 
 def _check_promotion(table: TableInfo, old: Field, new: Field) -> None:
@@ -386,10 +388,11 @@ def _check_promotion(table: TableInfo, old: Field, new: Field) -> None:
 
 def _check_common(table: TableInfo, old: TableInfo | None) -> None:
     version = format_version(table.properties)
-    known = set() if old is None else {field.id for field in walk(old.schema.fields)}
+    known = {} if old is None else {field.id: field.default for field in walk(old.schema.fields)}
     for field in walk(table.schema.fields):
         _check_type(table, field, version)
-        if field.id not in known and field.default is not None and (version < 3 or _json_default(field) is None):
+        is_set = field.default is not None and field.default != known.get(field.id)
+        if is_set and (version < 3 or _write_default(field) is None):
             raise _default_refused(table, field)
     for constraint in table.constraints:
         if constraint.kind == "check":
@@ -402,8 +405,7 @@ def _check_common(table: TableInfo, old: TableInfo | None) -> None:
 def _default_refused(table: TableInfo, field: Field) -> NotSupportedError:
     return NotSupportedError(
         f"column {field.name!r} of Iceberg table {table.name!r} cannot have the default {field.default}: tables of "
-        f"{VERSION} 3 have defaults, which are finite constants without parts and come with CREATE TABLE or ADD "
-        "COLUMN; give the value in INSERT"
+        f"{VERSION} 3 have defaults, which are finite constants without parts; give the value in INSERT"
     )
 
 

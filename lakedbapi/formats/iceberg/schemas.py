@@ -16,7 +16,7 @@ from pyiceberg.table.sorting import NullOrder, SortDirection, SortOrder
 
 from lakedbapi.errors import NotSupportedError
 from lakedbapi.model.catalog import PartitionField, PartitionSpec, SortField
-from lakedbapi.model.sql_types import quote_identifier, quote_literal, sql_type
+from lakedbapi.model.sql_types import constant_expression, quote_identifier
 from lakedbapi.model.types import Decimal, Field, List, Map, Scalar, Schema, Struct, Type, walk
 
 _SCALARS: Mapping[type[iceberg.IcebergType], str] = {
@@ -113,7 +113,7 @@ def _bytes(text: str) -> bytes:
 
 def _expression(type: iceberg.IcebergType, value: object, model: Type) -> str | None:
     text = _text(type, value)
-    return None if text is None else f"CAST({quote_literal(text)} AS {sql_type(model)})"
+    return None if text is None else constant_expression(text, model)
 
 
 def transform_name(transform: object) -> str:

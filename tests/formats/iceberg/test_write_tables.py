@@ -310,3 +310,106 @@ def test_identity_columns_are_refused_with_the_way_out(tmp_path: Path) -> None:
 def test_a_missing_directory_has_no_tables(tmp_path: Path) -> None:
     with pytest.raises(ProgrammingError, match="no such directory"):
         lakedbapi.connect(f"iceberg:///{tmp_path}/none").execute("SHOW TABLES")
+
+
+@pytest.mark.parametrize("autocommit", [True, False])
+def test_setting_a_default_holds_for_new_rows_alone(tmp_path: Path, autocommit: bool) -> None:
+    """What older rows have without the column stays (spec, Default Values)."""
+    place = Lake(tmp_path, 3)
+    lake = place.connect()
+    place.create(lake)
+    lake.execute("INSERT INTO t VALUES (1, 'x')")
+    changing = place.connect(autocommit=autocommit)
+    changing.execute("ALTER TABLE t ADD COLUMN n INTEGER DEFAULT 7")
+    changing.execute("INSERT INTO t (a) VALUES (2)")
+    changing.execute("ALTER TABLE t ALTER COLUMN n SET DEFAULT 2 * 4")
+    changing.execute("ALTER TABLE t ALTER COLUMN s SET DEFAULT 'it''s'")
+    changing.execute("ALTER TABLE t ADD COLUMN d DATE DEFAULT DATE '2026-02-03'")
+    changing.execute("INSERT INTO t (a) VALUES (3)")
+    changing.execute("ALTER TABLE t ALTER COLUMN d SET DEFAULT DATE '2026-02-04'")
+    changing.execute("ALTER TABLE t ALTER COLUMN n TYPE BIGINT")
+    changing.execute("INSERT INTO t (a) VALUES (4)")
+    changing.commit()
+    first, second = date(2026, 2, 3), date(2026, 2, 4)
+    expected = [(1, "x", 7, first), (2, None, 7, first), (3, "it's", 8, first), (4, "it's", 8, second)]
+    for each in (changing, place.connect()):
+        assert rows(each) == expected
+    fields = {field.name: field for field in place.table().schema().fields}
+    assert (fields["n"].initial_default, fields["n"].write_default) == (7, 8)
+    assert (fields["s"].initial_default, fields["s"].write_default) == (None, "it's")
+    lake = place.connect()
+    lake.execute("ALTER TABLE t ALTER COLUMN n DROP DEFAULT")
+    lake.execute("ALTER TABLE t ALTER COLUMN s SET DEFAULT NULL")
+    lake.execute("INSERT INTO t (a) VALUES (5)")
+    assert rows(lake) == [*expected, (5, None, None, second)]
+    place.close()
+
+
+@pytest.mark.parametrize(
+    ("version", "change"),
+    [
+        (2, "a SET DEFAULT 5"),
+        (3, "a SET DEFAULT (random() * 5)::INTEGER"),
+        (3, "f SET DEFAULT 'nan'"),
+        (3, "l SET DEFAULT [1]"),
+    ],
+)
+def test_a_default_that_cannot_be_set(lake: lakedbapi.Connection, version: int, change: str) -> None:
+    lake.execute(f"CREATE TABLE t (a BIGINT, f DOUBLE, l INTEGER[]) WITH ('format-version' = '{version}')")
+    with pytest.raises(lakedbapi.NotSupportedError, match="format-version 3 have defaults"):
+        lake.execute(f"ALTER TABLE t ALTER COLUMN {change}")
+
+
+@pytest.mark.parametrize("autocommit", [True, False])
+@pytest.mark.parametrize("version", [2, 3])
+def test_where_columns_stand(tmp_path: Path, version: int, autocommit: bool) -> None:
+    place = Lake(tmp_path, version)
+    place.create(place.connect(), columns="a BIGINT, s STRUCT(x INTEGER, y INTEGER), b VARCHAR")
+    lake = place.connect(autocommit=autocommit)
+    lake.execute("INSERT INTO t VALUES (1, {'x': 2, 'y': 3}, 'b')")
+    for change in (
+        "ADD COLUMN first INTEGER FIRST",
+        "ADD COLUMN c VARCHAR AFTER a",
+        "ADD COLUMN s.z INTEGER AFTER x",
+        "ALTER COLUMN b FIRST",
+        "ALTER COLUMN a AFTER s",
+        "ALTER COLUMN s.y FIRST",
+        "ALTER COLUMN a AFTER s",
+    ):
+        lake.execute(f"ALTER TABLE t {change}")
+    lake.execute("INSERT INTO t VALUES ('b2', 5, 'c2', {'y': 1, 'x': 2, 'z': 3}, 6)")
+    lake.execute("UPDATE t SET c = 'c1' WHERE a = 1")
+    lake.commit()
+    other = place.connect()
+    for each in (lake, other):
+        cursor = each.execute("SELECT * FROM t ORDER BY a")
+        assert [column[0] for column in cursor.description or ()] == ["b", "first", "c", "s", "a"]
+        assert cursor.fetchall() == [
+            ("b", None, "c1", {"y": 3, "x": 2, "z": None}, 1),
+            ("b2", 5, "c2", {"y": 1, "x": 2, "z": 3}, 6),
+        ]
+    seen = place.table().scan().to_arrow().sort_by("a").to_pylist()
+    assert [row["c"] for row in seen] == ["c1", "c2"]
+    assert list(seen[0]) == ["b", "first", "c", "s", "a"]
+    place.close()
+
+
+@pytest.mark.parametrize(
+    "change", ["ADD COLUMN c INTEGER AFTER nothing", "ALTER COLUMN a AFTER a", "ALTER COLUMN a AFTER nothing"]
+)
+def test_there_must_be_what_a_column_stands_behind(lake: lakedbapi.Connection, change: str) -> None:
+    lake.execute("CREATE TABLE t (a BIGINT, b BIGINT)")
+    with pytest.raises(lakedbapi.ProgrammingError, match="cannot be AFTER"):
+        lake.execute(f"ALTER TABLE t {change}")
+
+
+@pytest.mark.parametrize("kind", ["ducklake", "delta"])
+@pytest.mark.parametrize(
+    "change", ["ADD COLUMN c INTEGER FIRST", "ADD COLUMN c INTEGER DEFAULT 1 AFTER a", "ALTER COLUMN b FIRST"]
+)
+def test_formats_that_keep_the_order_of_columns(tmp_path: Path, kind: str, change: str) -> None:
+    place = {"ducklake": f"{tmp_path}/catalog.sqlite", "delta": f"{tmp_path}/lake"}[kind]
+    with lakedbapi.connect(f"{kind}:///{place}", autocommit=True) as lake:
+        lake.execute("CREATE TABLE t (a BIGINT, b BIGINT)")
+        with pytest.raises(lakedbapi.NotSupportedError, match="cannot be FIRST or AFTER"):
+            lake.execute(f"ALTER TABLE t {change}")
