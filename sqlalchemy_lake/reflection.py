@@ -14,7 +14,7 @@ from sqlalchemy.engine import reflection
 from sqlalchemy.types import NullType
 
 from lakedbapi.model.catalog import Constraint, SchemaInfo, TableInfo, ViewInfo
-from lakedbapi.model.types import Field
+from lakedbapi.model.types import Field, Identity
 from lakedbapi.query.stored import shown
 from lakedbapi.sql import type_of
 from lakedbapi.transaction import CatalogView
@@ -94,7 +94,9 @@ class LakeReflection:
         found = _existing(connection, table_name, schema)
         if isinstance(found, ViewInfo):
             return _view_columns(connection, table_name, schema)
-        return [_column(field) for field in found.schema.fields]
+        view, _ = _catalog(connection, schema)
+        assert view is not None
+        return [{**_column(field), **_generation(view, found, field)} for field in found.schema.fields]
 
     @cached
     def get_pk_constraint(
@@ -276,6 +278,16 @@ def _column(field: Field) -> dict[str, Any]:
         "autoincrement": field.identity is not None,
         "comment": field.comment,
     }
+
+
+def _generation(view: CatalogView, table: TableInfo, field: Field) -> dict[str, Any]:
+    """How a column gets its values where that is more than counting from 1, which `autoincrement` says."""
+    if field.generated is not None:
+        return {"computed": {"sqltext": shown(view.catalog, table.schema, field.generated), "persisted": True}}
+    if field.identity is None or field.identity == Identity():
+        return {}
+    counted = field.identity
+    return {"identity": {"always": counted.always, "start": counted.start, "increment": counted.step}}
 
 
 def _view_columns(connection: Any, name: str, schema: str | None) -> list[dict[str, Any]]:
