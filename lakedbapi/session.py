@@ -15,7 +15,14 @@ from lakedbapi import ddl, dml, formats, maintenance, query, sql
 from lakedbapi.context import Context, Counted
 from lakedbapi.engine.base import Engine, Result, TableResult
 from lakedbapi.engine.duckdb import DuckDBEngine
-from lakedbapi.errors import ConflictError, Error, InterfaceError, OperationalError, ProgrammingError
+from lakedbapi.errors import (
+    ConflictError,
+    Error,
+    InterfaceError,
+    NotSupportedError,
+    OperationalError,
+    ProgrammingError,
+)
 from lakedbapi.formats.base import Catalog
 from lakedbapi.model.catalog import AsOf
 from lakedbapi.model.progress import Progress, Report
@@ -546,12 +553,15 @@ HANDLERS: Mapping[type, Callable[[Session, Any, Context], Outcome]] = {
 
 @contextmanager
 def _naming(text: str) -> Iterator[None]:
-    """Every error carries the statement."""
+    """Every error carries the statement; one about other systems' SQL says what to write here."""
     try:
         yield
     except Error as error:
         if error.statement is None:
             error.statement = text
+        instead = sql.way_out(text, error) if isinstance(error, ProgrammingError) else None
+        if instead is not None:
+            raise NotSupportedError(instead, statement=text) from error
         raise
 
 

@@ -53,6 +53,11 @@ def create_table(context: Context, statement: CreateTable) -> tuple[str, TableIn
     place = resolve_new(context, statement.name)
     catalog = place.view.catalog
     require(catalog, f"CREATE TABLE {statement.name}", catalog.capabilities.ddl)
+    if statement.using not in (None, catalog.format):
+        raise NotSupportedError(
+            f"CREATE TABLE {statement.name} USING {statement.using}: tables in {place.alias} are of format "
+            f"{catalog.format}; leave USING out, or attach a catalog of that format"
+        )
     if place.info is not None:
         raise ProgrammingError(f"{statement.name} is a view; drop it, or choose another name for the table")
     if place.table is not None and statement.if_not_exists:

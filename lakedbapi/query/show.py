@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import re
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
 import pyarrow as pa
@@ -20,6 +21,7 @@ from lakedbapi.query.names import (
     resolve_catalog,
     resolve_relation,
     resolve_schema,
+    resolve_table,
 )
 from lakedbapi.query.plan import plan
 from lakedbapi.query.relations import view_columns, without_rows
@@ -30,21 +32,40 @@ _TEXT = pa.string()
 
 
 def show(context: Context, statement: Show) -> Result:
-    """SHOW TABLES, ALL TABLES, VIEWS, SCHEMAS, DATABASES, with DuckDB's columns; SHOW CREATE TABLE."""
+    """SHOW TABLES, ALL TABLES, VIEWS, SCHEMAS, DATABASES, with DuckDB's columns; CREATE TABLE; TBLPROPERTIES."""
     if statement.what == "create":
         assert statement.of is not None
         return _texts("sql", [definition(resolve_relation(context, statement.of))])
+    if statement.what == "properties":
+        assert statement.of is not None
+        return _properties(resolve_table(context, statement.of))
+    matches = _pattern(statement.like)
     if statement.what == "databases":
-        return _texts("database_name", context.transaction.catalogs)
+        return _texts("database_name", filter(matches, context.transaction.catalogs))
     if statement.what == "schemas":
-        return _schemas(context, statement.of)
+        return _schemas(context, statement.of, matches)
     places = _places(context, statement)
     if statement.what == "all tables":
         return _all_tables(context, places)
     names = [view.name for place in places for view in place.view.views.values() if view.schema_id == place.schema.id]
     if statement.what == "tables":
         names += [name for place in places for name in place.view.table_names(place.schema)]
-    return _texts("name", names)
+    return _texts("name", filter(matches, names))
+
+
+def _pattern(like: str | None) -> Callable[[str], bool]:
+    """Whether a name is like a pattern, in which % and Spark's * mean any characters, _ any one."""
+    if like is None:
+        return lambda name: True
+    parts = {"%": ".*", "*": ".*", "_": "."}
+    pattern = re.compile("".join(parts.get(char) or re.escape(char) for char in like), re.IGNORECASE | re.DOTALL)
+    return lambda name: pattern.fullmatch(name) is not None
+
+
+def _properties(found: ResolvedTable) -> Result:
+    pairs = sorted(found.view.catalog.settable_properties(found.table).items())
+    columns = {"key": [key for key, _ in pairs], "value": [value for _, value in pairs]}
+    return TableResult(pa.table(columns, pa.schema([(name, _TEXT) for name in columns])), ["VARCHAR"] * 2)
 
 
 def describe(context: Context, statement: Describe) -> Result:
@@ -88,11 +109,13 @@ def _key(table: TableInfo, column: str) -> str | None:
     return "PRI" if "primary key" in kinds else "UNI" if "unique" in kinds else None
 
 
-def _schemas(context: Context, of: Name | None) -> Result:
+def _schemas(context: Context, of: Name | None, matches: Callable[[str], bool]) -> Result:
     """Of one catalog or of all."""
     aliases = list(context.transaction.catalogs) if of is None else [resolve_catalog(context, str(of))]
     views = [context.transaction.view(alias, context.as_of) for alias in aliases]
-    rows = sorted((view.alias, schema.name) for view in views for schema in view.schemas.values())
+    rows = sorted(
+        (view.alias, schema.name) for view in views for schema in view.schemas.values() if matches(schema.name)
+    )
     current = tuple(part.casefold() for part in context.search_path)
     table = pa.table(
         {

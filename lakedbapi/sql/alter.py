@@ -48,7 +48,7 @@ def read_alter(reader: Reader) -> AlterTable | PutRef | DropRef:
     name = reader.name("the name of a view" if view else "the name of a table")
     if at_ref(reader) and not view:
         return read_ref(reader, name)
-    actions = tuple(action for item in reader.items() for action in _action(item))
+    actions = tuple(action for item in reader.items(typed=True) for action in _action(item))
     if not actions:
         raise reader.error("expected ADD, DROP, RENAME, ALTER, SET, RESET or CLUSTER BY")
     return AlterTable(name, actions, if_exists, view)
@@ -58,7 +58,7 @@ def _action(reader: Reader) -> tuple[AlterAction, ...]:
     if reader.accept("add"):
         actions = _add(reader)
     elif reader.accept("drop"):
-        actions = (_drop(reader),)
+        actions = _drop(reader)
     elif reader.accept("rename"):
         actions = (_rename(reader),)
     elif reader.accept("alter"):
@@ -79,8 +79,16 @@ def _add(reader: Reader) -> tuple[AlterAction, ...]:
     """A column with a constraint of its own adds both."""
     if reader.at("constraint") or (reader.peek().key in TABLE_CONSTRAINTS and reader.peek(1).key in ("(", "key")):
         return (AddConstraint(read_constraint(reader)),)
-    reader.accept("column")
+    if not reader.accept("columns"):
+        reader.accept("column")
     if_not_exists = reader.accept("if", "not", "exists")
+    if reader.at("("):
+        items = reader.bracketed().items(typed=True)
+        return tuple(action for item in items for action in _add_column(item, if_not_exists))
+    return _add_column(reader, if_not_exists)
+
+
+def _add_column(reader: Reader, if_not_exists: bool) -> tuple[AlterAction, ...]:
     path = []
     while reader.peek(1).key == ".":
         path.append(reader.identifier("a column name"))
@@ -89,6 +97,7 @@ def _add(reader: Reader) -> tuple[AlterAction, ...]:
     field, constraints = read_column(reader)
     if path and constraints:
         raise NotSupportedError("a field of a struct cannot have a key or a CHECK of its own")
+    reader.expect_end()
     return (AddColumn(tuple(path), field, if_not_exists, position), *map(AddConstraint, constraints))
 
 
@@ -112,17 +121,19 @@ def _position(reader: Reader) -> Position | None:
     return Position(reader.identifier("a column name")) if reader.accept("after") else None
 
 
-def _drop(reader: Reader) -> AlterAction:
+def _drop(reader: Reader) -> tuple[AlterAction, ...]:
     if reader.accept("constraint"):
         if_exists = reader.accept("if", "exists")
-        action: AlterAction = DropConstraint(reader.identifier("the name of a constraint"), if_exists)
+        actions: list[AlterAction] = [DropConstraint(reader.identifier("the name of a constraint"), if_exists)]
     else:
-        reader.accept("column")
+        if not reader.accept("columns"):
+            reader.accept("column")
         if_exists = reader.accept("if", "exists")
-        action = DropColumn(reader.path("a column name"), if_exists)
+        items = reader.bracketed().items() if reader.at("(") else [reader]
+        actions = [DropColumn(item.path("a column name"), if_exists) for item in items]
     if not reader.accept("cascade"):
         reader.accept("restrict")
-    return action
+    return tuple(actions)
 
 
 def _rename(reader: Reader) -> AlterAction:

@@ -19,9 +19,29 @@ from lakedbapi.sql.statements import (
     TransactionControl,
     Use,
 )
-from lakedbapi.sql.tokens import Token
+from lakedbapi.sql.tokens import END, STRING, Token
 
+_IN = ("from", "in")
+_LISTS = {
+    "tables": "tables",
+    "views": "views",
+    "schemas": "schemas",
+    "namespaces": "schemas",
+    "databases": "databases",
+    "catalogs": "databases",
+}
 _ENDINGS = {"commit": "commit", "end": "commit", "rollback": "rollback", "abort": "rollback"}
+
+
+_GIVEN_OPTIONS = (
+    ("read", "write"),
+    *(
+        ("isolation", "level", *level.split())
+        for level in ("repeatable read", "snapshot", "read committed", "read uncommitted")
+    ),
+    ("with", "consistent", "snapshot"),
+)
+"""What a transaction may be asked to be, since every one is that or more."""
 
 
 def read_transaction(reader: Reader) -> TransactionControl:
@@ -35,10 +55,14 @@ def _transaction(reader: Reader, verb: str) -> TransactionControl:
     if verb in ("begin", "start"):
         if not reader.accept("transaction") and verb == "begin":
             reader.accept("work")
-        if not reader.done:
-            raise NotSupportedError(
-                "BEGIN takes no options: every transaction is a snapshot-isolated read-write transaction"
-            )
+        while not reader.done:
+            if not any(reader.accept(*option) for option in _GIVEN_OPTIONS):
+                raise NotSupportedError(
+                    f"BEGIN does not take {reader.rest}: every transaction reads one snapshot, which is what "
+                    "REPEATABLE READ and weaker isolation levels ask for, and may write; "
+                    "connect(…, read_only=True) keeps from that"
+                )
+            reader.accept(",")
         return TransactionControl("begin")
     if verb == "savepoint":
         return TransactionControl("savepoint", reader.identifier("the name of a savepoint"))
@@ -101,6 +125,8 @@ def read_describe(reader: Reader, specials: tuple[Special, ...]) -> Describe | D
         if show is not None:
             reader.expect_end()
             return show
+        if verb == "show" and reader.peek().key in ("columns", "fields") and reader.peek(1).key in _IN:
+            reader.position += 2
     verb = "summarize" if verb == "summarize" else "describe"
     if not reader.at("table") and (reader.at("(") or reader.peek().key in QUERY_STARTS):
         return Describe(verb, read_query(reader, specials))
@@ -127,13 +153,16 @@ def _show(reader: Reader, verb: str) -> Show | None:
         return Show("create", reader.name("the name of a table"))
     if reader.accept("all", "tables"):
         return Show("all tables")
-    what = reader.peek().key
-    if what in ("tables", "schemas", "databases", "views") and (
-        len(reader.tokens) == reader.position + 1 or reader.peek(1).key == "from"
-    ):
+    if reader.at("tblproperties") and reader.peek(1).is_identifier:
         reader.next()
-        return Show(what, reader.name("the name of a schema") if reader.accept("from") else None)
-    return None
+        return Show("properties", reader.name("the name of a table"))
+    what = _LISTS.get(reader.peek().key)
+    if what is None or not (reader.peek(1).kind in (END, STRING) or reader.peek(1).key in (*_IN, "like")):
+        return None
+    reader.next()
+    of = reader.name("the name of a schema") if any(map(reader.accept, _IN)) else None
+    like = reader.string("a pattern") if reader.accept("like") or reader.peek().kind == STRING else None
+    return Show(what, of, like)
 
 
 def read_call(reader: Reader) -> Call:

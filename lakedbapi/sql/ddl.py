@@ -123,7 +123,7 @@ def _are_names_only(content: Reader) -> bool:
 def _table_elements(content: Reader, table: CreateTable) -> CreateTable:
     columns: list[Field] = []
     constraints = list(table.constraints)
-    for item in content.items():
+    for item in content.items(typed=True):
         if item.accept("like"):
             table = replace(table, like=item.name("the name of a table"))
             item.expect_end()
@@ -138,12 +138,14 @@ def _table_elements(content: Reader, table: CreateTable) -> CreateTable:
 
 
 def _table_options(reader: Reader, table: CreateTable) -> CreateTable:
-    """PARTITIONED BY, SORTED BY or CLUSTER BY, WITH (…), TBLPROPERTIES (…), COMMENT '…', in any order."""
+    """USING format, PARTITIONED BY, SORTED BY or CLUSTER BY, WITH (…), TBLPROPERTIES (…), COMMENT '…', in any order."""
     while True:
         if reader.accept("partitioned", "by") or reader.accept("partition", "by"):
             table = replace(table, partitioning=read_partition_keys(reader))
         elif any(reader.accept(word, "by") for word in ("sorted", "order", "cluster")):
             table = replace(table, sorting=read_sort_keys(reader))
+        elif reader.accept("using"):
+            table = replace(table, using=reader.identifier("the name of a format").casefold())
         elif reader.accept("with") or reader.accept("tblproperties"):
             properties = read_properties(reader)
             table = replace(table, properties=table.properties + properties)

@@ -17,11 +17,11 @@ from lakedbapi.sql.statements import FileName, Name, Parsed
 from lakedbapi.sql.tokens import QUOTED, STRING, Token, error_at, scan
 
 REFUSED_STATEMENTS = {
-    "copy": "read results from the cursor, or insert with INSERT … SELECT",
+    "copy": "read results from the cursor, give rows to executemany or adbc_ingest, or insert with INSERT … SELECT",
     "install": "extensions are the program's business, not a statement's",
-    "load": "extensions are the program's business, not a statement's",
+    "load": "extensions are the program's business, and rows come with INSERT … SELECT, executemany or adbc_ingest",
     "pragma": "use DESCRIBE, SHOW or information_schema",
-    "set": "options are set in connect(), by USE, or by CALL set_option(…)",
+    "set": "options are set in connect(), by USE, or by CALL set_option(…); every transaction reads one snapshot",
     "reset": "options are set in connect()",
     "export": "read the tables with SELECT",
     "import": "insert with INSERT … SELECT",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from itertools import pairwise
 
 from lakedbapi.errors import ProgrammingError
 from lakedbapi.sql.keywords import NOT_AN_ALIAS, RESERVED
@@ -10,6 +11,15 @@ from lakedbapi.sql.statements import Name
 from lakedbapi.sql.tokens import END, NUMBER, STRING, WORD, Canonical, Token
 
 _CLOSING = {"(": ")", "[": "]", "{": "}", "case": "end"}
+
+
+def _opens_type(tokens: Sequence[Token]) -> bool:
+    """Whether a `<` behind ARRAY, MAP or STRUCT has no `>` yet."""
+    depth = 0
+    for before, token in pairwise(tokens):
+        depth += token.key == "<" and before.key in ("array", "map", "struct")
+        depth -= depth > 0 and token.key == ">"
+    return depth > 0
 
 
 class Reader:
@@ -134,6 +144,16 @@ class Reader:
         self.position += 1
         return self.part(start, self.position - 1)
 
+    def angled(self) -> Reader:
+        """A reader of what stands between Spark's `<` and `>` around types; moves behind them."""
+        self.expect("<")
+        start, depth = self.position, 1
+        while not self.done:
+            depth += {"<": 1, ">": -1}.get(self.next().key, 0)
+            if not depth:
+                return self.part(start, self.position - 1)
+        raise self.error("expected >")
+
     def until(self, *stops: tuple[str, ...]) -> Reader:
         """A reader of the tokens before the next of `stops` (sequences of keywords) outside brackets and CASE, or
         before the end."""
@@ -154,10 +174,14 @@ class Reader:
         if expected:
             raise self.error(f"expected {expected[-1].upper()}")
 
-    def items(self) -> Iterator[Reader]:
-        """The parts between the commas, up to the end."""
+    def items(self, *, typed: bool = False) -> Iterator[Reader]:
+        """The parts between the commas, up to the end; `typed`: a comma in Spark's MAP<a, b> does not separate any."""
         while not self.done:
-            item = self.until((",",))
+            start, item = self.position, self.until((",",))
+            while typed and not self.done and _opens_type(item.tokens):
+                self.position += 1
+                self.until((",",))
+                item = self.part(start, self.position)
             if item.done:
                 raise self.error("expected an item")
             yield item

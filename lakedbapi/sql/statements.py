@@ -227,6 +227,8 @@ class CreateTable:
     properties: tuple[tuple[str, str], ...] = ()
     comment: str | None = None
     like: Name | None = None
+    using: str | None = None
+    """The format that the statement asks for."""
 
 
 @dataclass(frozen=True)
@@ -402,11 +404,12 @@ class Use:
 
 @dataclass(frozen=True)
 class Show:
-    """`what`: tables, all tables, schemas, databases, views; `of` limits it (SHOW TABLES FROM s). Or create: the
-    statement that makes `of`."""
+    """`what`: tables, all tables, schemas, databases, views; `of` limits it (SHOW TABLES FROM s), and so does the
+    pattern `like`. Or create: the statement that makes `of`. Or properties: what is set on the table `of`."""
 
     what: str
     of: Name | None = None
+    like: str | None = None
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from lakedbapi.sql.tokens import NUMBER, Canonical, check_brackets, scan
 
 _ALIASES = {
     "boolean": "bool logical",
-    "int8": "int1",
+    "int8": "int1 byte",
     "int16": "int2 int16 short",
     "int32": "int int4 int32 signed integral",
     "int64": "int8 int64 long oid",
@@ -23,8 +23,8 @@ _ALIASES = {
     "uint128": "uint128",
     "float32": "float4 real",
     "float64": "float8",
-    "timestamp": "datetime timestamp_us",
-    "timestamptz": "timestamptz",
+    "timestamp": "datetime timestamp_us timestamp_ntz",
+    "timestamptz": "timestamptz timestamp_ltz",
     "timetz": "timetz",
     "varchar": "text string char bpchar nvarchar character nchar",
     "blob": "bytea binary varbinary",
@@ -78,6 +78,9 @@ def _read_base(reader: Reader) -> Type:
         return _read_struct(reader)
     if name == "map":
         return _read_map(reader)
+    if name == "array" and reader.at("<"):
+        (item,) = _only(reader, reader.angled(), 1, "an ARRAY<…> has one type")
+        return List(Field("element", item))
     if name in _DECIMALS:
         return _read_decimal(reader)
     if name in _UNSUPPORTED:
@@ -150,10 +153,11 @@ def _read_numbers(reader: Reader) -> list[int]:
 def _read_struct(reader: Reader) -> Struct:
     fields: list[Field] = []
     names: set[str] = set()
-    for item in reader.bracketed().items():
+    for item in (reader.angled() if reader.at("<") else reader.bracketed()).items(typed=True):
         token = item.next()
         if not token.is_identifier:
             raise item.error("expected a field name", token)
+        item.accept(":")
         if token.value.casefold() in names:
             raise item.error(f"the struct has two fields {token.value}", token)
         names.add(token.value.casefold())
@@ -165,14 +169,20 @@ def _read_struct(reader: Reader) -> Struct:
 
 
 def _read_map(reader: Reader) -> Map:
-    start = reader.peek()
+    content = reader.angled() if reader.at("<") else reader.bracketed()
+    key, value = _only(reader, content, 2, "a MAP has a key type and a value type")
+    return Map(Field("key", key), Field("value", value))
+
+
+def _only(reader: Reader, content: Reader, count: int, message: str) -> list[Type]:
+    """The types between the brackets of a type."""
     types = []
-    for item in reader.bracketed().items():
+    for item in content.items(typed=True):
         types.append(read_type(item))
         item.expect_end()
-    if len(types) != 2:
-        raise reader.error("a MAP has a key type and a value type", start)
-    return Map(Field("key", types[0]), Field("value", types[1]))
+    if len(types) != count:
+        raise reader.error(message)
+    return types
 
 
 def _fixed_array(reader: Reader) -> NotSupportedError:

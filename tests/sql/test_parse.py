@@ -71,6 +71,9 @@ def test_unknown_statement() -> None:
     [
         ("BEGIN", "begin", None),
         ("BEGIN TRANSACTION", "begin", None),
+        ("BEGIN ISOLATION LEVEL REPEATABLE READ, READ WRITE", "begin", None),
+        ("START TRANSACTION ISOLATION LEVEL READ COMMITTED", "begin", None),
+        ("START TRANSACTION WITH CONSISTENT SNAPSHOT", "begin", None),
         ("begin work", "begin", None),
         ("START TRANSACTION", "begin", None),
         ("COMMIT", "commit", None),
@@ -90,7 +93,7 @@ def test_transaction_control(text: str, action: str, name: str | None) -> None:
 
 
 def test_transaction_options_are_refused() -> None:
-    with pytest.raises(NotSupportedError, match="BEGIN takes no options"):
+    with pytest.raises(NotSupportedError, match="BEGIN does not take READ ONLY"):
         parse("BEGIN TRANSACTION READ ONLY")
 
 

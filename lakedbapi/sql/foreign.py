@@ -1,0 +1,192 @@
+"""What other systems' SQL has and this one lacks: the words that say what to do instead.
+
+It is asked only about statements that have failed, so nothing here can refuse what works.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from lakedbapi.errors import Error
+from lakedbapi.sql.tokens import QUOTED, STRING, scan
+
+_NOT_KNOWN = re.compile(r"syntax error|Parser Error|table or view \S+ does not exist|Scalar Function with name|'<=>\(")
+
+_FOREIGN = (
+    (r"show partitions\b", "SHOW PARTITIONS", "files('t') lists a table's files with their partition values"),
+    (r"show functions\b", "SHOW FUNCTIONS", "SELECT … FROM duckdb_functions() lists them"),
+    (r"show (index|indexes|keys)\b", "SHOW INDEX", "lake tables have no indexes; information_schema lists keys"),
+    (r"show (full|extended) ", "SHOW FULL", "SHOW ALL TABLES tells the columns, information_schema.tables more"),
+    (r"show table extended\b", "SHOW TABLE EXTENDED", "SHOW ALL TABLES tells the columns of all tables"),
+    (r"show create (?!table|view)", "SHOW CREATE of this", "only tables and views have a definition"),
+    (
+        r"show current\b",
+        "SHOW CURRENT …",
+        "SELECT current_catalog(), current_schema() tells where names are looked up",
+    ),
+    (
+        r"show \w+( isolation level)?$",
+        "SHOW of what is no table or view",
+        (
+            "SHOW has TABLES, ALL TABLES, VIEWS, SCHEMAS, DATABASES, COLUMNS FROM t, CREATE TABLE t and TBLPROPERTIES "
+            "t; lake.settings() lists the settings of a lake"
+        ),
+    ),
+    (
+        r"(describe|desc) (table )?(extended|formatted|detail)\b",
+        "DESCRIBE EXTENDED or DETAIL",
+        (
+            "DESCRIBE t has the columns, SHOW TBLPROPERTIES t the properties, SHOW CREATE TABLE t all of its "
+            "definition, files('t') its files and DESCRIBE HISTORY t its versions"
+        ),
+    ),
+    (
+        r"(describe|desc) (schema|database|namespace|function|catalog)\b",
+        "DESCRIBE of this",
+        "information_schema.schemata lists schemas, duckdb_functions() functions",
+    ),
+    (
+        (
+            r"create (or replace )?table (if not exists )?\S+ "
+            r"(?!.*\bas (select|with|from)\b).*\b(location|stored|tablespace|engine)\b"
+        ),
+        "a place or storage engine of a table's own",
+        "tables lie where their catalog puts them (data_path, warehouse or the directory in connect()); leave it out",
+    ),
+    (r"create external\b", "CREATE EXTERNAL TABLE", "CREATE TABLE, and INSERT or add the files to it"),
+    (
+        r"create (or replace )?table (if not exists )?\S+ (shallow |deep )?clone\b",
+        "CLONE",
+        "CREATE TABLE new AS SELECT * FROM t, with AT (VERSION => …) for an older state",
+    ),
+    (r"create (extension|procedure)\b", "CREATE of this", "CREATE MACRO name(x) AS … keeps an expression or a query"),
+    (r"create schema .*\bauthorization\b", "AUTHORIZATION", "access is the storage's and the catalog's business"),
+    (
+        r"create or replace schema\b",
+        "CREATE OR REPLACE SCHEMA",
+        "DROP SCHEMA IF EXISTS s CASCADE, then CREATE SCHEMA s",
+    ),
+    (r"replace table\b", "REPLACE TABLE", "CREATE OR REPLACE TABLE t"),
+    (
+        r"alter table .*\b(modify|change)\b",
+        "MODIFY or CHANGE of a column",
+        "ALTER TABLE t ALTER COLUMN c TYPE …, ALTER TABLE t RENAME COLUMN c TO d",
+    ),
+    (r"alter table .*\balter .*\bcomment\b", "COMMENT in ALTER TABLE", "COMMENT ON COLUMN t.c IS '…'"),
+    (
+        r"alter table .*\b(add|drop) partition\b",
+        "partitions that are added or dropped",
+        "INSERT makes them, DELETE FROM t WHERE … drops their files",
+    ),
+    (
+        r"alter table .*\bset (location|schema)\b",
+        "moving a table",
+        "CREATE TABLE new AS SELECT * FROM t, then DROP TABLE t",
+    ),
+    (r"alter table .*\b(owner to|(add|drop) (index|key))\b", "this", "lake tables have neither owners nor indexes"),
+    (
+        r"alter (schema|database|namespace)\b",
+        "ALTER of a schema or database",
+        "make another, and CREATE TABLE … AS there",
+    ),
+    (
+        r"(delete|update) .*\b(limit|order by)\b",
+        "LIMIT or ORDER BY in DELETE and UPDATE",
+        "choose the rows by key: WHERE id IN (SELECT id FROM t ORDER BY … LIMIT …)",
+    ),
+    (r"delete (?!from\b)", "DELETE without FROM", "DELETE FROM t WHERE …, or DELETE FROM t USING u WHERE … to join"),
+    (r"update \S+( \S+)? ?(,|(inner |left |)join\b)", "a join before SET", "UPDATE t SET … FROM u WHERE t.id = u.id"),
+    (r"(update|delete from) only\b", "ONLY", "no table inherits from another: leave it out"),
+    (
+        r"drop \w+ (if exists )?[^,]+,",
+        "dropping several at once",
+        "write a DROP for each, which executescript runs together",
+    ),
+    (
+        r"drop table .* purge$",
+        "DROP TABLE … PURGE",
+        "DROP TABLE t, and VACUUM or the lake's retention removes its files",
+    ),
+    (r"truncate .*,", "TRUNCATE of several tables", "write a TRUNCATE for each; a transaction makes them one change"),
+    (
+        r"truncate .*\b(cascade|restrict|identity)\b",
+        "an option of TRUNCATE",
+        "TRUNCATE TABLE t empties just this table",
+    ),
+    (r"insert overwrite\b", "INSERT OVERWRITE", "BEGIN, DELETE FROM or TRUNCATE, INSERT INTO, COMMIT"),
+    (r"insert ignore\b", "INSERT IGNORE", "INSERT OR IGNORE INTO t …, or ON CONFLICT DO NOTHING"),
+    (r"insert .*\bon duplicate key\b", "ON DUPLICATE KEY", "ON CONFLICT (key) DO UPDATE SET a = excluded.a, or MERGE"),
+    (r"insert into \S+ set\b", "INSERT … SET", "INSERT INTO t (a, b) VALUES (1, 2)"),
+    (r"insert (into )?\S+ partition\b", "INSERT … PARTITION", "give the partition's columns like all others"),
+    (r"insert .*\boverriding\b", "OVERRIDING", "a column GENERATED BY DEFAULT takes the values that are given"),
+    (r"insert (?!into|or|overwrite|ignore)", "INSERT without INTO", "INSERT INTO t …"),
+    (r"(.* )?limit \S+ ?,", "LIMIT offset, count", "LIMIT count OFFSET offset"),
+    (r"(.* )?select (distinct )?top\b", "SELECT TOP", "SELECT … LIMIT n"),
+    (r".*\bwith \( \)", "a hint of a table", "leave it out"),
+    (r"select .*\binto \S+ from\b", "SELECT … INTO", "CREATE TABLE new AS SELECT …"),
+    (r".* (rlike|regexp) ", "RLIKE or REGEXP", "regexp_matches(text, 'pattern') or text ~ 'pattern' for all of it"),
+    (r".* lateral view\b", "LATERAL VIEW", "SELECT …, unnest(list) FROM t, or FROM t, unnest(t.list) AS u(x)"),
+    (r".* minus( all)? ?(select|\()", "MINUS", "EXCEPT"),
+    (r".* <= >", "<=>", "IS NOT DISTINCT FROM"),
+    (r".*\bfrom dual\b", "DUAL", "leave out FROM: SELECT 1"),
+    (
+        r"explain (extended|verbose|formatted|codegen|cost)\b",
+        "EXPLAIN with options",
+        "EXPLAIN …, or EXPLAIN ANALYZE SELECT …",
+    ),
+    (
+        r"(commit|rollback|end) .*(chain|prepared)\b",
+        "this end of a transaction",
+        "COMMIT or ROLLBACK, then BEGIN anew",
+    ),
+    (
+        r"use (schema|database|catalog)\b",
+        "USE with the kind of the name",
+        "USE schema, USE catalog or USE catalog.schema",
+    ),
+    (
+        r"(declare|fetch|move|close)\b",
+        "a cursor in SQL",
+        "cursors of the driver read results as they come: fetchmany()",
+    ),
+    (r"(listen|notify|unlisten)\b", "LISTEN or NOTIFY", "table_changes('t', from, to) tells what happened to a table"),
+    (r"(do|exec)\b", "a block of statements", "executescript runs several statements"),
+    (
+        r"vacuum (full|analyze|verbose)\b",
+        "VACUUM with options",
+        "VACUUM t removes old files, OPTIMIZE t merges small ones",
+    ),
+    (
+        r"(reindex|cluster)\b",
+        "this",
+        "OPTIMIZE t merges small files, and sorts them by ZORDER BY (…) or the table's order",
+    ),
+    (r"optimize .* final$", "OPTIMIZE … FINAL", "OPTIMIZE t"),
+    (r"convert to\b", "CONVERT", "CREATE TABLE new AS SELECT …, or let the lake add the files where it can"),
+    (r"(fsck|generate|kill|help)\b", "this", "docs/sql.md lists the statements"),
+)
+"""What a failed statement begins with, what that is called, and what to write instead."""
+
+
+def way_out(text: str, error: Error) -> str | None:
+    """What to write instead of a statement that failed as nothing here knows it; None = no other system does either."""
+    if not _NOT_KNOWN.search(str(error)):
+        return None
+    words = " ".join(_words(text))
+    for pattern, what, instead in _FOREIGN:
+        if re.match(pattern, words):
+            return f"{what} is not supported: {instead}"
+    return None
+
+
+def _words(text: str) -> Iterator[str]:
+    """The tokens outside of brackets; names and strings in quotes are told apart from keywords."""
+    depth = 0
+    for token in scan(text):
+        if token.key in (")", "]", "}"):
+            depth -= 1
+        if not depth and token.key != ";":
+            yield token.key if token.kind not in (QUOTED, STRING) else '""'
+        if token.key in ("(", "[", "{"):
+            depth += 1

@@ -1,0 +1,110 @@
+"""Statements of other systems: they say what to write here, and nothing that works is taken for one of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+import lakedbapi
+
+FOREIGN = [
+    ("SHOW PARTITIONS t", "files"),
+    ("SHOW INDEX FROM t", "no indexes"),
+    ("SHOW search_path", "SHOW has TABLES"),
+    ("SHOW TRANSACTION ISOLATION LEVEL", "SHOW has TABLES"),
+    ("SHOW FULL TABLES", "SHOW ALL TABLES"),
+    ("DESCRIBE EXTENDED t", "SHOW TBLPROPERTIES t"),
+    ("DESC TABLE FORMATTED t", "SHOW TBLPROPERTIES t"),
+    ("DESCRIBE DETAIL t", "DESCRIBE HISTORY t"),
+    ("CREATE TABLE u (id INT) LOCATION '/x'", "where their catalog puts them"),
+    ("CREATE TABLE u (id INT) ENGINE=InnoDB", "where their catalog puts them"),
+    ("CREATE EXTERNAL TABLE u (id INT)", "CREATE TABLE"),
+    ("CREATE TABLE u SHALLOW CLONE t", "AS SELECT"),
+    ("ALTER TABLE t MODIFY COLUMN id BIGINT", "ALTER COLUMN c TYPE"),
+    ("ALTER TABLE t ALTER COLUMN id COMMENT 'x'", "COMMENT ON COLUMN"),
+    ("ALTER TABLE t SET SCHEMA s", "CREATE TABLE new AS"),
+    ("SELECT * FROM t LIMIT 1, 2", "LIMIT count OFFSET offset"),
+    ("SELECT * FROM (SELECT 1 AS a) q LIMIT ?, 2", "LIMIT count OFFSET offset"),
+    ("SELECT TOP 5 * FROM t", "LIMIT n"),
+    ("SELECT TOP (5) id FROM t", "LIMIT n"),
+    ("SELECT * INTO u FROM t", "CREATE TABLE new AS SELECT"),
+    ("SELECT * FROM t WITH (NOLOCK)", "leave it out"),
+    ("SELECT * FROM t WHERE v RLIKE 'a'", "regexp_matches"),
+    ("SELECT * FROM t WHERE id <=> 1", "IS NOT DISTINCT FROM"),
+    ("SELECT id FROM t MINUS SELECT 1", "EXCEPT"),
+    ("SELECT 1 FROM DUAL", "SELECT 1"),
+    ("DELETE FROM t LIMIT 1", "WHERE id IN"),
+    ("DELETE FROM t WHERE id = 1 ORDER BY id LIMIT 1", "WHERE id IN"),
+    ("UPDATE t SET v = 'x' WHERE id = 1 LIMIT 1", "WHERE id IN"),
+    ("UPDATE t JOIN t u ON t.id = u.id SET t.v = 'x'", "UPDATE t SET … FROM u"),
+    ("DELETE t WHERE id = 1", "DELETE FROM t"),
+    ("DROP TABLE IF EXISTS t, u", "DROP for each"),
+    ("DROP VIEW v, w", "DROP for each"),
+    ("TRUNCATE t, u", "TRUNCATE for each"),
+    ("TRUNCATE TABLE t RESTART IDENTITY", "empties just this table"),
+    ("INSERT OVERWRITE TABLE t SELECT * FROM t", "BEGIN, DELETE"),
+    ("INSERT IGNORE INTO t VALUES (1, 'x')", "INSERT OR IGNORE"),
+    ("INSERT INTO t VALUES (1, 'x') ON DUPLICATE KEY UPDATE v = 'x'", "ON CONFLICT"),
+    ("INSERT INTO t SET id = 1", "VALUES"),
+    ("INSERT t VALUES (1, 'x')", "INSERT INTO t"),
+    ("EXPLAIN EXTENDED SELECT 1", "EXPLAIN ANALYZE"),
+    ("COMMIT AND CHAIN", "BEGIN anew"),
+    ("USE SCHEMA main", "USE schema"),
+    ("DECLARE c CURSOR FOR SELECT 1", "fetchmany"),
+    ("VACUUM FULL t", "OPTIMIZE t"),
+    ("BEGIN TRANSACTION READ ONLY", "read_only=True"),
+    ("BEGIN ISOLATION LEVEL SERIALIZABLE", "reads one snapshot"),
+]
+
+
+@pytest.fixture(scope="module")
+def connection(tmp_path_factory: pytest.TempPathFactory) -> Iterator[lakedbapi.Connection]:
+    with lakedbapi.connect(str(tmp_path_factory.mktemp("lake"))) as connection:
+        connection.execute("CREATE TABLE t (id INT, v VARCHAR)")
+        connection.commit()
+        yield connection
+
+
+@pytest.mark.parametrize(("statement", "way_out"), FOREIGN)
+def test_a_statement_of_another_system_says_what_to_write(
+    connection: lakedbapi.Connection, statement: str, way_out: str
+) -> None:
+    with pytest.raises(lakedbapi.NotSupportedError) as caught:
+        connection.execute(statement, (1,) if "?" in statement else None)
+    connection.rollback()
+    assert way_out in str(caught.value)
+    assert caught.value.statement == statement
+
+
+@pytest.mark.parametrize(
+    ("statement", "message"),
+    [
+        ("SELECT nosuch FROM t WHERE v = 'limit 1, 2'", "nosuch"),
+        ("CREATE VIEW x AS SELECT location FRM t", "syntax error"),
+        ("ALTER TABLE t RENAM COLUMN first TO x", "expected ADD, DROP"),
+        ("SELECT * FROM tt", "did you mean t"),
+        ("DELETE FROM nosuch", "nosuch does not exist"),
+        ("SELCT 1", "expected a statement"),
+    ],
+)
+def test_other_errors_stay_as_they_are(connection: lakedbapi.Connection, statement: str, message: str) -> None:
+    with pytest.raises(lakedbapi.ProgrammingError, match=message):
+        connection.execute(statement)
+    connection.rollback()
+
+
+def test_names_that_other_systems_use_as_keywords_are_names(connection: lakedbapi.Connection) -> None:
+    connection.execute('CREATE TABLE location (top INT, "limit" INT, map INT, partitions INT)')
+    connection.execute("INSERT INTO location VALUES (1, 2, 3, 4), (5, 6, 7, 8)")
+    assert connection.execute('SELECT top FROM location WHERE map < 4 AND "limit" > 1').fetchall() == [(1,)]
+    assert connection.execute("DELETE FROM location WHERE map < 4 AND top > 0").rowcount == 1
+    assert connection.execute("SHOW location").fetchone()[0] == "top"
+    connection.execute("CREATE TABLE partitions (extended INT)")
+    assert connection.execute("SHOW partitions").fetchone()[0] == "extended"
+    connection.rollback()
+
+
+def test_errors_on_executemany_say_it_as_well(connection: lakedbapi.Connection) -> None:
+    with pytest.raises(lakedbapi.NotSupportedError, match="WHERE id IN"):
+        connection.executemany("UPDATE t SET v = ? LIMIT 1", [("x",), ("y",)])
