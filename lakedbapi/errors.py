@@ -33,6 +33,10 @@ class DataError(DatabaseError):
     """A value out of range, a bad cast, a corrupt file."""
 
 
+class DamagedFileError(DataError):
+    """A file, which the message names, is not what it should be, or has another key than its catalog says."""
+
+
 class OperationalError(DatabaseError):
     """Storage, catalog, conflict or cancellation: not the programmer's fault."""
 

@@ -14,7 +14,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from lakedbapi.errors import DataError
+from lakedbapi.errors import DamagedFileError
 from lakedbapi.model.delete_vector import DeleteVector
 from lakedbapi.storage import encryption
 from lakedbapi.storage.filesystem import Storage
@@ -113,8 +113,8 @@ def read(
     """Positions in file order, and the snapshot that deleted each, if the file says so.
 
     `key` is that of an encrypted file, in base64. Of a file that names data files by id, only the positions in
-    `data_file_id`, ascending. OperationalError when the file cannot be read, DataError when it is no delete file. The
-    arrays are read-only: they are shared through a cache, since the content behind a path never changes.
+    `data_file_id`, ascending. OperationalError when the file cannot be read, DamagedFileError when it is no delete file.
+    The arrays are read-only: they are shared through a cache, since the content behind a path never changes.
     """
     found = _cache.get(path)
     if found is None:
@@ -242,8 +242,8 @@ def _field(name: str, type: pa.DataType, field_id: int) -> pa.Field:
     return pa.field(name, type, nullable=False, metadata={"PARQUET:field_id": str(field_id)})
 
 
-def _corrupt(path: str, reason: str) -> DataError:
-    return DataError(
+def _corrupt(path: str, reason: str) -> DamagedFileError:
+    return DamagedFileError(
         f"Delete file {path!r} is not readable: {reason}. Without it nobody knows which rows of its data file are"
         " deleted; restore it from a copy, or read a snapshot from before it was added."
     )

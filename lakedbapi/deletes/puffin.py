@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from lakedbapi.deletes import roaring
-from lakedbapi.errors import DataError, NotSupportedError
+from lakedbapi.errors import DamagedFileError, NotSupportedError
 from lakedbapi.model.delete_vector import DeleteVector
 
 MAGIC = b"PFA1"
@@ -91,7 +91,7 @@ def is_container(data: bytes) -> bool:
 
 
 def blobs(data: bytes, source: str, type: str) -> Sequence[Blob]:
-    """The blobs of `type` of a Puffin file, in order. `source` names it in errors: DataError when it is damaged."""
+    """The blobs of `type` of a Puffin file, in order. `source` names it in DamagedFileError."""
     footer = _footer(data, source)
     entries = footer.get("blobs") if isinstance(footer, dict) else None
     if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
@@ -132,5 +132,5 @@ def _blob(data: bytes, entry: Any, source: str) -> Blob:
     return Blob(entry["type"], content, properties, fields, snapshot_id, sequence_number)
 
 
-def _corrupt(source: str, reason: str) -> DataError:
-    return DataError(f"The Puffin file {source} is corrupt: {reason}. Restore the file from a copy.")
+def _corrupt(source: str, reason: str) -> DamagedFileError:
+    return DamagedFileError(f"The Puffin file {source} is corrupt: {reason}. Restore the file from a copy.")

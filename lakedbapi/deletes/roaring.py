@@ -18,7 +18,7 @@ import zlib
 
 from pyroaring import BitMap64
 
-from lakedbapi.errors import DataError
+from lakedbapi.errors import DamagedFileError
 from lakedbapi.model.delete_vector import DeleteVector
 
 MAGIC = b"\xd1\xd3\x39\x64"
@@ -38,7 +38,7 @@ def encode_body(vector: DeleteVector) -> bytes:
 
 
 def decode(blob: bytes, source: str) -> DeleteVector:
-    """`source` names the blob in errors: DataError when it is not exactly one intact framed vector."""
+    """`source` names the blob in errors: DamagedFileError when it is not exactly one intact framed vector."""
     if len(blob) < _FRAME + 8:
         raise _corrupt(source, f"it has {len(blob)} bytes, a deletion vector has at least {_FRAME + 8}")
     (length,) = struct.unpack_from(">I", blob, 0)
@@ -79,5 +79,5 @@ def _optimized(bitmap: BitMap64) -> BitMap64:
     return copy
 
 
-def _corrupt(source: str, reason: str) -> DataError:
-    return DataError(f"The deletion vector in {source} is corrupt: {reason}. Restore the file from a copy.")
+def _corrupt(source: str, reason: str) -> DamagedFileError:
+    return DamagedFileError(f"The deletion vector in {source} is corrupt: {reason}. Restore the file from a copy.")

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from lakedbapi.dml.target import Target
 from lakedbapi.engine.base import Query
-from lakedbapi.errors import DataError
+from lakedbapi.errors import DamagedFileError, DataError
 
 
 @contextmanager
@@ -22,6 +22,8 @@ def blaming(target: Target, query: Query, alone: Mapping[str, str]) -> Iterator[
     """
     try:
         yield
+    except DamagedFileError:
+        raise
     except DataError as error:
         column = _failing(target, query, alone)
         if column is None:

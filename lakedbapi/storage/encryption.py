@@ -16,12 +16,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import IO, Any
 
-from lakedbapi.errors import DataError, NotSupportedError
+from lakedbapi.errors import DamagedFileError, DataError, NotSupportedError
 from lakedbapi.storage import thrift
 from lakedbapi.storage.thrift import Struct
 
 _MAGIC, _PLAIN_MAGIC = b"PARE", b"PAR1"
 _KEY_BYTES, _NONCE_BYTES, _LENGTH_BYTES, _TAIL_BYTES = 16, 12, 4, 8
+_READ_KEY_BYTES = frozenset({16, 24, 32})
 _ALGORITHM: Struct = {1: (thrift.STRUCT, {1: (thrift.STRUCT, {})})}
 """What stands before an encrypted footer: AES-GCM for all modules, without data that is authenticated with them."""
 
@@ -43,6 +44,17 @@ def check_available() -> None:
 def new_key() -> str:
     """A random key in base64, as catalogs keep it."""
     return base64.b64encode(secrets.token_bytes(_KEY_BYTES)).decode()
+
+
+def key_bytes(key: str, path: str) -> bytes:
+    """The key of the file `path`, as its catalog keeps it."""
+    try:
+        found = base64.b64decode(key, validate=True)
+    except ValueError:
+        found = b""
+    if len(found) not in _READ_KEY_BYTES:
+        raise _unreadable(path, "what its catalog has as its key is no AES key in base64")
+    return found
 
 
 def _cipher(key: bytes) -> Any:
@@ -184,10 +196,10 @@ class EncryptedWriter:
 def decrypt(data: bytes, key: str, path: str) -> bytes:
     """The plain Parquet file with the contents of an encrypted one; `key` is in base64, `path` for messages.
 
-    DataError when the file is not whole, was changed, or has another key.
+    DamagedFileError when the file is not whole, was changed, or has another key.
     """
     footer = read_footer(io.BytesIO(data), key, path)
-    aes = _cipher(base64.b64decode(key))
+    aes = _cipher(key_bytes(key, path))
     plain, moved = bytearray(_PLAIN_MAGIC), {}
     chunks = [chunk[_CHUNK_METADATA][1] for group in footer[_ROW_GROUPS][1][1] for chunk in group[_CHUNKS][1][1]]
     for chunk in sorted(chunks, key=_start):
@@ -204,7 +216,7 @@ def decrypt(data: bytes, key: str, path: str) -> bytes:
 
 def read_footer(source: IO[bytes], key: str, path: str) -> Struct:
     """The metadata of an encrypted file."""
-    aes = _cipher(base64.b64decode(key))
+    aes = _cipher(key_bytes(key, path))
     try:
         source.seek(-_TAIL_BYTES, os.SEEK_END)
         tail = source.read(_TAIL_BYTES)
@@ -248,8 +260,8 @@ def _opened(aes: Any, data: bytes, position: int, path: str) -> tuple[bytes, int
         raise _unreadable(path, "it was changed, or has another key than its catalog says") from None
 
 
-def _unreadable(path: str, reason: str) -> DataError:
-    return DataError(f"{path}: not a readable encrypted Parquet file: {reason}")
+def _unreadable(path: str, reason: str) -> DamagedFileError:
+    return DamagedFileError(f"{path}: not a readable encrypted Parquet file: {reason}")
 
 
 def _relocated(footer: Struct, moved: Mapping[int, int]) -> Struct:

@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from lakedbapi.errors import DataError, OperationalError
+from lakedbapi.errors import DamagedFileError, OperationalError
 from lakedbapi.storage import encryption
 from lakedbapi.storage.filesystem import Storage
 
@@ -74,7 +74,7 @@ class Footer:
 
 
 def read_footer(storage: Storage, path: str) -> Footer:
-    """OperationalError when there is no such file, DataError when it is no Parquet file."""
+    """OperationalError when there is no such file, DamagedFileError when it is no Parquet file."""
     with _opened(storage, path) as (source, file):
         metadata = file.metadata
         size = source.seek(0, 2)
@@ -101,7 +101,7 @@ def _opened(storage: Storage, path: str, key: str | None = None) -> Iterator[tup
     except OSError as error:
         raise OperationalError(f"{path}: reading it failed: {error}") from error
     except pa.ArrowInvalid as error:
-        raise DataError(f"{path}: not a readable Parquet file: {error}") from error
+        raise DamagedFileError(f"{path}: not a readable Parquet file: {error}") from error
 
 
 def _leaf(metadata: pq.FileMetaData, number: int) -> LeafStatistics:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -90,11 +91,48 @@ def test_a_damaged_file_is_named(
     with pytest.raises((lakedbapi.DataError, lakedbapi.OperationalError), match=file.name) as caught:
         run(connection, statement)
     expected = lakedbapi.OperationalError if damage is Path.unlink else lakedbapi.DataError
-    assert type(caught.value) is expected, caught.value
+    assert isinstance(caught.value, expected), caught.value
+    assert "value for column" not in str(caught.value)
     assert len(place.data_files) == files
     assert connection.execute("SELECT count(*) FROM other WHERE s <> ''").fetchone() == (1000,)
     assert connection.execute("DELETE FROM other WHERE id < 10").rowcount == 10
     connection.execute("DROP TABLE t")
+
+
+KEYS = {
+    "wrong": "'MDAwMDAwMDAwMDAwMDAwMA=='",
+    "no base64": "'%'",
+    "short": "'AAAA'",
+    "none": "NULL",
+}
+
+
+@pytest.mark.parametrize("statement", STATEMENTS.values(), ids=STATEMENTS)
+@pytest.mark.parametrize("damage", [*KEYS, "pages"])
+@pytest.mark.parametrize("columns", ["id INTEGER, s VARCHAR", "id INTEGER, s VARCHAR, n STRUCT(a INTEGER)"])
+def test_an_encrypted_file_that_is_damaged_or_has_another_key_is_named(
+    tmp_path: Path, columns: str, damage: str, statement: str
+) -> None:
+    place = on_sqlite(tmp_path)
+    options = {"autocommit": True, "data_inlining_row_limit": 0}
+    with lakedbapi.connect(f"{place.url}&encrypted=true", **options) as connection:
+        for table in ("t", "other"):
+            connection.execute(f"CREATE TABLE {table} ({columns})")
+        connection.execute("INSERT INTO t (id, s) SELECT i, 'x' || i FROM range(1000) r(i)")
+        (intact,) = place.data_files
+        connection.execute("INSERT INTO t (id, s) SELECT i, 'x' || i FROM range(1000) r(i)")
+        connection.execute("INSERT INTO other (id, s) SELECT i, 'x' || i FROM range(1000) r(i)")
+    (file,) = {path for path in place.data_files if path.parent.name == "t"} - {intact}
+    if damage == "pages":
+        garbled_pages(file)
+    else:
+        with closing(sqlite3.connect(tmp_path / "catalog.sqlite")) as catalog, catalog:
+            catalog.execute(f"UPDATE ducklake_data_file SET encryption_key = {KEYS[damage]} WHERE data_file_id = 1")
+    with lakedbapi.connect(place.url, **options) as connection:
+        with pytest.raises(lakedbapi.DataError, match=file.name) as caught:
+            run(connection, statement)
+        assert "value for column" not in str(caught.value)
+        assert connection.execute("SELECT count(*) FROM other WHERE s <> ''").fetchone() == (1000,)
 
 
 def run(connection: lakedbapi.Connection, statement: str) -> None:

@@ -55,6 +55,7 @@ _CORRUPT = re.compile(
     r"|thrift|footer",
     re.IGNORECASE,
 )
+_KEYS = re.compile(r"AES tag|is encrypted, but")
 _MISSING = re.compile(
     r"No files found that match the pattern|No such file|Cannot open file|404|FileNotFound|does not exist on the file",
     re.I,
@@ -131,11 +132,18 @@ def missing(path: str, reason: object) -> errors.OperationalError:
     )
 
 
-def corrupt(path: str, reason: object) -> errors.DataError:
+def corrupt(path: str, reason: object) -> errors.DamagedFileError:
     reason = " ".join(str(reason).split())
-    return errors.DataError(
+    return errors.DamagedFileError(
         f"Data file {path!r} is not a readable Parquet file: {reason}. Restore it from a copy, or read a snapshot that"
         " does not need it."
+    )
+
+
+def _without_key(path: str) -> errors.DamagedFileError:
+    return errors.DamagedFileError(
+        f"Data file {path!r} is encrypted, but the catalog has no key for it. Restore the file's entry in the catalog"
+        " from a copy."
     )
 
 
@@ -157,6 +165,8 @@ def _shaped(kind: type[errors.DatabaseError], message: str, *, file: bool = Fals
         return missing(found.group(1), message)
     if found and _CORRUPT.search(reason):
         return corrupt(found.group(1), message)
+    if file and _KEYS.search(reason or message):
+        return UnnamedFileError(message) if found is None else _without_key(found.group(1))
     if kind is errors.InternalError:
         message = _STACK_TRACE.sub("", message) + " (a fault of DuckDB: write the statement in another way)"
     if _LIST.search(message):

@@ -15,7 +15,7 @@ from lakedbapi.engine.duckdb.mapping import found_in, needs_footers
 from lakedbapi.engine.duckdb.perfile import PerFile
 from lakedbapi.engine.duckdb.resources import Resources
 from lakedbapi.engine.duckdb.source import Piece, Source
-from lakedbapi.errors import DataError
+from lakedbapi.errors import DamagedFileError
 from lakedbapi.model import scan as model
 from lakedbapi.model.scan import FileGroup
 from lakedbapi.model.sql_types import quote_identifier
@@ -55,11 +55,11 @@ def _pieces(schema: Schema, group: FileGroup, first_part: int, resources: Resour
 
 
 def _check_positions(group: FileGroup) -> None:
-    """DataError for deleted rows beyond the end of a file: one of the two is not what its metadata say."""
+    """DamagedFileError for deleted rows beyond the end of a file: one of the two is not what its metadata say."""
     counts = group.files.column("record_count").to_numpy()
     for row, vector in group.deletes.items():
         if vector and vector.bitmap.max() >= counts[row]:
-            raise DataError(
+            raise DamagedFileError(
                 f"{group.files.column('path')[row]}: row {vector.bitmap.max()} is said to be deleted, but the file is "
                 f"said to have {counts[row]} rows. Restore the file's metadata from a copy."
             )

@@ -94,7 +94,7 @@ def _load_encrypted(path: str, key: str, resources: Resources) -> None:
     fs = filesystem_of(path, resources.filesystems)
     with open(path, "rb") if fs is None else fs.open(path, "rb") as source:
         elements = encryption.schema_elements(source, key, path)
-    source_sql = f"read_parquet({resources.paths(pa.array([path]))}, {resources.encryption(key)})"
+    source_sql = f"read_parquet({resources.paths(pa.array([path]))}, {resources.encryption(key, path)})"
     described = driver.rows(resources.cursor, f"DESCRIBE SELECT * FROM {source_sql}", {})
     _cache.put(path, FileSchema(_tree(elements), tuple(str(row["column_type"]) for row in described)))
 

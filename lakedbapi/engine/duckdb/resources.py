@@ -13,6 +13,7 @@ from fsspec import AbstractFileSystem
 
 from lakedbapi.engine.duckdb import confine, driver
 from lakedbapi.model.sql_types import quote_literal
+from lakedbapi.storage.encryption import key_bytes
 
 PREFIX = "_lake_"
 """What all names begin with that stand for data of one statement."""
@@ -65,10 +66,11 @@ class Resources:
         driver.run(self.cursor, f"SET VARIABLE {name} = (SELECT list(path) FROM {name})")
         return f"getvariable('{name}')"
 
-    def encryption(self, key: str) -> str:
-        """The option of `read_parquet` for a base64 key, which stands in no text: texts get into messages."""
+    def encryption(self, key: str, path: str) -> str:
+        """The option of `read_parquet` for the base64 key of the file `path`. It stands in no text, which gets into
+        messages."""
         name = f"{PREFIX}{next(_numbers)}"
-        driver.run(self.cursor, f"SET VARIABLE {name} = from_base64($key)", {"key": key})
+        driver.run(self.cursor, f"SET VARIABLE {name} = $key", {"key": key_bytes(key, path)})
         return f"encryption_config = {{footer_key_value: getvariable('{name}')}}"
 
     def bits(self, masks: Sequence[bytes]) -> Sequence[str]:

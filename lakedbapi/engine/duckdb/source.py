@@ -97,8 +97,9 @@ class Source:
         # A schema without columns is not allowed.
         columns = self._columns or {"0": "{name: '_lake_0', type: 'BOOLEAN', default_value: NULL}"}
         schema = ", ".join(f"{key}: {column}" for key, column in columns.items())
+        paths = self._piece.column("path")
         key = self._piece.group.encryption_keys.get(int(self._piece.rows[0]))
-        encryption = "" if key is None else f", {resources.encryption(key)}"
+        encryption = "" if key is None else f", {resources.encryption(key, paths[0].as_py())}"
         # NaN is greater than all numbers here, and no statistics of Parquet files include it.
         options = f"schema = MAP {{{schema}}}, can_have_nan = true{encryption}"
-        return f"read_parquet({resources.paths(self._piece.column('path'))}, {options})"
+        return f"read_parquet({resources.paths(paths)}, {options})"

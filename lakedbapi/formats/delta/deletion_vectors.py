@@ -8,7 +8,7 @@ from typing import Any
 from urllib.parse import unquote, urlsplit
 
 from lakedbapi.deletes import roaring
-from lakedbapi.errors import DataError, NotSupportedError
+from lakedbapi.errors import DamagedFileError, NotSupportedError
 from lakedbapi.model.delete_vector import DeleteVector
 from lakedbapi.storage.filesystem import Storage
 
@@ -65,12 +65,14 @@ def file_path(root: str, descriptor: Descriptor) -> str | None:
     try:
         name = uuid.UUID(bytes=decode_z85(encoded))
     except ValueError as error:
-        raise DataError(f"table {root} names a deletion vector {text!r}, which is no such name: {error}") from error
+        raise DamagedFileError(
+            f"table {root} names a deletion vector {text!r}, which is no such name: {error}"
+        ) from error
     return f"{root}{prefix}{'/' if prefix else ''}deletion_vector_{name}.bin"
 
 
 def read_vectors(storage: Storage, root: str, descriptors: Sequence[Descriptor]) -> list[DeleteVector]:
-    """The vectors of `descriptors`, in their order; DataError, which names the file, for a damaged one."""
+    """The vectors of `descriptors`, in their order; DamagedFileError, which names the file, for a damaged one."""
     paths = [file_path(root, descriptor) for descriptor in descriptors]
     stored = [number for number, path in enumerate(paths) if path is not None]
     ranges = [(str(paths[number]), *_range(str(paths[number]), descriptors[number])) for number in stored]
@@ -86,7 +88,9 @@ def _range(path: str, descriptor: Descriptor) -> tuple[int, int]:
     offset = descriptor.get("offset")
     start = _FIRST if offset is None else int(offset)
     if start < _FIRST:
-        raise DataError(f"the deletion vector in {path} is said to lie at {start}, where the version of the file is")
+        raise DamagedFileError(
+            f"the deletion vector in {path} is said to lie at {start}, where the version of the file is"
+        )
     return start, start + int(descriptor["sizeInBytes"]) + _FRAME
 
 
@@ -100,16 +104,18 @@ def _inline(descriptor: Descriptor, root: str) -> DeleteVector:
     try:
         data = decode_z85(descriptor["pathOrInlineDv"])
     except ValueError as error:
-        raise DataError(f"The deletion vector in {source} is corrupt: it is no Z85 text, {error}.") from error
+        raise DamagedFileError(f"The deletion vector in {source} is corrupt: it is no Z85 text, {error}.") from error
     size = int(descriptor["sizeInBytes"])
     if len(data) < size:
-        raise DataError(f"The deletion vector in {source} is corrupt: it has {len(data)} bytes instead of {size}.")
+        raise DamagedFileError(
+            f"The deletion vector in {source} is corrupt: it has {len(data)} bytes instead of {size}."
+        )
     return roaring.decode_body(data[:size], source)
 
 
 def _checked(vector: DeleteVector, descriptor: Descriptor, source: str) -> DeleteVector:
     if len(vector) != descriptor["cardinality"]:
-        raise DataError(
+        raise DamagedFileError(
             f"The deletion vector in {source} is corrupt: it has {len(vector)} rows, the log says "
             f"{descriptor['cardinality']}. Restore the file from a copy."
         )

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lakedbapi.deletes import parquet, puffin, roaring
-from lakedbapi.errors import DataError, NotSupportedError
+from lakedbapi.errors import DamagedFileError, NotSupportedError
 from lakedbapi.formats.ducklake.ids import uuid7
 from lakedbapi.model.delete_vector import DeleteVector
 from lakedbapi.storage.filesystem import Storage
@@ -152,7 +152,9 @@ def puffin_blobs(data: bytes, path: str, begin_snapshot: int) -> Mapping[int, Se
     if not tagged:
         return {begin_snapshot: [blob.content for blob in blobs]}
     if len(tagged) < len(blobs):
-        raise DataError(f"delete file {path}: its vectors contradict each other about the snapshots they belong to")
+        raise DamagedFileError(
+            f"delete file {path}: its vectors contradict each other about the snapshots they belong to"
+        )
     return tagged
 
 

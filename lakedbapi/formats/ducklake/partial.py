@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from lakedbapi.deletes.parquet import SNAPSHOT_COLUMN
-from lakedbapi.errors import DataError
+from lakedbapi.errors import DamagedFileError
 from lakedbapi.model.scan import ROW_SNAPSHOT_FIELD
 from lakedbapi.storage.filesystem import Storage
 from lakedbapi.storage.parquet import read_field
@@ -29,7 +29,7 @@ def counted_snapshots(info: str | None) -> Sequence[tuple[int, int]]:
     try:
         return [(int(snapshot), int(count)) for snapshot, count in (part.split(":") for part in info.split("|"))]
     except ValueError:
-        raise DataError(
+        raise DamagedFileError(
             f"{INFO} {info!r} in the catalog does not say which snapshots the rows of a file are of"
         ) from None
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from lakedbapi.errors import DataError, Error, OperationalError, ProgrammingError
+from lakedbapi.errors import DamagedFileError, Error, OperationalError, ProgrammingError
 from lakedbapi.formats.hudi.commits import Commit, FileGroupId, FileSlice, Write, log_instant
 from lakedbapi.formats.hudi.timeline import Instant, order
 
@@ -19,7 +19,7 @@ def check(
     """Compare `slices`, those of the version `at`, with all `commits` of the active timeline, in order.
 
     ProgrammingError where the files of a past version were cleaned up, OperationalError where a file is missing,
-    DataError where one is shorter than it was.
+    DamagedFileError where one is shorter than it was.
     """
     commits = list(commits)
     found = {slice.group: slice for slice in slices}
@@ -110,5 +110,5 @@ def _gone(root: str, path: str, is_past: bool) -> Error:
     return OperationalError(f"{root}{path}: this file is missing, although the table's commits name it")
 
 
-def short(path: str, size: int, expected: int) -> DataError:
-    return DataError(f"{path}: the file is cut off: it has {size} of {expected} bytes")
+def short(path: str, size: int, expected: int) -> DamagedFileError:
+    return DamagedFileError(f"{path}: the file is cut off: it has {size} of {expected} bytes")
