@@ -113,8 +113,8 @@ def read(
     """Positions in file order, and the snapshot that deleted each, if the file says so.
 
     `key` is that of an encrypted file, in base64. Of a file that names data files by id, only the positions in
-    `data_file_id`, ascending. OperationalError when the file cannot be read, DamagedFileError when it is no delete file.
-    The arrays are read-only: they are shared through a cache, since the content behind a path never changes.
+    `data_file_id`, ascending. OperationalError when the file cannot be read, DamagedFileError when it is no delete
+    file. The arrays are read-only: they are shared through a cache, since the content behind a path never changes.
     """
     found = _cache.get(path)
     if found is None:
