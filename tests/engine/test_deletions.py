@@ -20,7 +20,7 @@ from lakedbapi.model.scan import RowGroup, Scan
 
 from .conftest import SCHEMA, Ask, T, group, rows, write
 
-METHODS = ["chosen", "join", "mask", "blocks", "strips", "one strip"]
+METHODS = ["chosen", "join", "mask", "blocks", "strips", "strips of bits", "one strip"]
 FILES, ROWS = 3, 6_000
 
 
@@ -39,7 +39,10 @@ def method(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> s
     if "strip" in request.param:
         monkeypatch.setattr(deletions, "STRIP_SCAN", 1)
         monkeypatch.setattr(deletions, "STRIP_SKEW", 1_000)
-        monkeypatch.setattr(deletions, "STRIP_ROWS", 1 if request.param == "strips" else 1 << 60)
+        monkeypatch.setattr(deletions, "STRIP_ROWS", 1 << 60 if request.param == "one strip" else 1)
+        monkeypatch.setattr(deletions, "STRIP_COST", 0)
+    if request.param == "strips of bits":
+        monkeypatch.setattr(deletions, "BYTE_ROWS", 0)
     return str(request.param)
 
 
@@ -144,7 +147,7 @@ def many_groups(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Duck
     engine.close()
 
 
-@pytest.mark.parametrize("method", ["strips", "one strip"], indirect=True)
+@pytest.mark.parametrize("method", ["strips", "strips of bits", "one strip"], indirect=True)
 @pytest.mark.parametrize(
     "sql",
     [
@@ -217,7 +220,13 @@ def test_whole_scans_are_read_in_strips_that_keep_all_threads_busy() -> None:
     chosen = deletions.methods(vectors, counts, any_order=True, threads=2)
     assert chosen.tolist() == ["none", *["strip"] * 9]
     groups = deletions.read_together(chosen, counts, threads=2)
-    assert [rows.tolist() for rows in groups] == [[0], [1, 2, 3], [4, 5], [6, 7], [8, 9]]
+    assert [rows.tolist() for rows in groups] == [[0], [1, 2, 3, 4, 5], [6, 7, 8, 9]]
+
+
+def test_files_of_different_sizes_are_cut_into_more_strips_where_threads_share_these_more_evenly() -> None:
+    counts = np.array([3, 3, 3, 3, 2]) * 1_000_000
+    groups = deletions.read_together(np.full(5, deletions.STRIP), counts, threads=2)
+    assert [rows.tolist() for rows in groups] == [[0, 1], [2], [3], [4]]
 
 
 def test_small_files_share_a_strip() -> None:
@@ -225,7 +234,7 @@ def test_small_files_share_a_strip() -> None:
     chosen = deletions.methods([DeleteVector.of([1])] * 1_000, counts, any_order=True, threads=2)
     groups = deletions.read_together(chosen, counts, threads=2)
     assert np.concatenate(groups).tolist() == list(range(1_000))
-    assert len(groups) == deletions.STRIPS_PER_THREAD * 2
+    assert [len(files) for files in groups] == [500, 500]
 
 
 def test_a_file_that_several_threads_had_to_share_is_no_strip() -> None:
