@@ -77,10 +77,12 @@ class Resources:
         """SQL for each of `masks` as a constant of the type BIT."""
         if len(masks) > _VARIABLES:
             return self.constants(pa.array(masks, pa.binary()), "BIT")
-        names = [f"{PREFIX}{next(_numbers)}" for _ in masks]
-        for name, mask in zip(names, masks, strict=True):
-            driver.run(self.cursor, f"SET VARIABLE {name} = CAST(CAST($mask AS BLOB) AS BIT)", {"mask": mask})
-        return [f"getvariable('{name}')" for name in names]
+        # Read from a table, since DuckDB takes 8 ns for each byte of a parameter.
+        source = self.register(pa.table({"n": np.arange(len(masks)), "mask": pa.array(masks, pa.binary())}))
+        for n in range(len(masks)):
+            mask = f"SELECT CAST(mask AS BIT) FROM {source} WHERE n = {n}"
+            driver.run(self.cursor, f"SET VARIABLE {source}_{n} = ({mask})")
+        return [f"getvariable('{source}_{n}')" for n in range(len(masks))]
 
     def constants(self, values: pa.Array, type: str) -> Sequence[str]:
         """SQL for each of `values` as a constant of the SQL type `type`."""
