@@ -10,8 +10,10 @@ from sqlglot import exp
 
 from lakedbapi.dml.target import Target
 from lakedbapi.engine.base import Relation, RelationName, ScanRelation
+from lakedbapi.errors import NotSupportedError
 from lakedbapi.model.scan import RowGroup, Scan
-from lakedbapi.model.sql_types import quote_identifier
+from lakedbapi.model.sql_types import quote_identifier, spelled
+from lakedbapi.query.hidden import HIDDEN_COLUMNS
 from lakedbapi.sql.statements import Special
 
 ROWS = "_lake_returned"
@@ -59,6 +61,7 @@ def evaluate(
     `rows` are the target's rows, `sources` for each alias the rows that stood beside them (structs), `actions` what
     MERGE did to each.
     """
+    _refuse_hidden(target, returning, sources)
     hidden: dict[RelationName, Relation] = {
         target.relation_name(ROWS): ScanRelation(Scan(target.table.schema, rows=(RowGroup("returned", rows),)))
     }
@@ -77,6 +80,27 @@ def evaluate(
     result = target.open(target.query(sql, hidden, returning.identifiers, returning.specials))
     types = tuple(column.type for column in result.columns)
     return result.reader().read_all(), types
+
+
+def _refuse_hidden(target: Target, returning: Returning, sources: Sequence[pa.ChunkedArray]) -> None:
+    """Rows that a statement makes have no place and no lasting row id before they are committed."""
+    beside = {target.name.casefold(): target.table.schema.names} | {
+        alias.casefold(): [field.name for field in rows.type]
+        for alias, rows in zip(returning.sources, sources, strict=True)
+    }
+    known = {(alias, name.casefold()) for alias, names in beside.items() for name in names}
+    known |= {("", name) for _, name in known}
+    queries = [query for item in returning.items for query in item.find_all(exp.Query)]
+    inner = {id(column) for query in queries for column in query.find_all(exp.Column)}
+    for column in (column for item in returning.items for column in item.find_all(exp.Column)):
+        name, alias = column.name.casefold(), column.table.casefold()
+        is_own = alias in ("", target.name.casefold()) and id(column) not in inner
+        if is_own and name in HIDDEN_COLUMNS and (alias, name) not in known:
+            raise NotSupportedError(
+                f"RETURNING cannot show {name}: rows get it when they are committed; "
+                f"SELECT {name}, … FROM {spelled(target.table.name)} before or after the statement, or return a key "
+                "of your own"
+            )
 
 
 def _source_rows(target: Target, number: int, hidden: str | None) -> str:

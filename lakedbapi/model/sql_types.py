@@ -40,6 +40,18 @@ SCALAR_SPELLINGS = {
 }
 
 
+RESERVED = frozenset(
+    """
+    all analyse analyze and any array as asc asymmetric both case cast check collate column constraint create
+    default deferrable desc describe distinct do else end except false fetch for foreign from group having in
+    initially intersect into lambda lateral leading limit not null offset on only or order pivot pivot_longer
+    pivot_wider placing primary qualify references returning select show some summarize symmetric table then to
+    trailing true union unique unpivot using variadic when where window with
+    """.split()
+)
+"""Never an identifier unless quoted."""
+
+
 def sql_type(type: Type) -> str:
     """`DECIMAL(9,2)`, `STRUCT("a" INTEGER)`, `VARCHAR[]`, `MAP(VARCHAR, INTEGER)`."""
     if isinstance(type, Scalar):
@@ -59,11 +71,17 @@ def quote_identifier(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 
+def spelled(name: str) -> str:
+    """A name as a person would write it into SQL: quoted where it has to be."""
+    return name if _PLAIN_NAME.fullmatch(name) and name.casefold() not in RESERVED else quote_identifier(name)
+
+
 def quote_literal(text: str) -> str:
     """Single-quoted string literal."""
     return "'" + text.replace("'", "''") + "'"
 
 
+_PLAIN_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _CONSTANT = re.compile(r"CAST\('((?:[^']|'')*)' AS .+\)", re.DOTALL)
 
 

@@ -111,7 +111,7 @@ def _key(table: TableInfo, column: str) -> str | None:
 
 def _schemas(context: Context, of: Name | None, matches: Callable[[str], bool]) -> Result:
     """Of one catalog or of all."""
-    aliases = list(context.transaction.catalogs) if of is None else [resolve_catalog(context, str(of))]
+    aliases = list(context.transaction.catalogs) if of is None else [resolve_catalog(context, ".".join(of.parts))]
     views = [context.transaction.view(alias, context.as_of) for alias in aliases]
     rows = sorted(
         (view.alias, schema.name) for view in views for schema in view.schemas.values() if matches(schema.name)

@@ -2,22 +2,13 @@
 
 from __future__ import annotations
 
+from lakedbapi.model.sql_types import RESERVED
+
 
 def words(text: str) -> frozenset[str]:
     """The set of the words of `text`."""
     return frozenset(text.split())
 
-
-RESERVED = words(
-    """
-    all analyse analyze and any array as asc asymmetric both case cast check collate column constraint create
-    default deferrable desc describe distinct do else end except false fetch for foreign from group having in
-    initially intersect into lambda lateral leading limit not null offset on only or order pivot pivot_longer
-    pivot_wider placing primary qualify references returning select show some summarize symmetric table then to
-    trailing true union unique unpivot using variadic when where window with
-    """
-)
-"""Never an identifier unless quoted."""
 
 FUNCTION_OR_TYPE = words(
     """

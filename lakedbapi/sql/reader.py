@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
 
 from lakedbapi.errors import ProgrammingError
-from lakedbapi.sql.keywords import NOT_AN_ALIAS, RESERVED
+from lakedbapi.model.sql_types import RESERVED
+from lakedbapi.sql.keywords import NOT_AN_ALIAS
 from lakedbapi.sql.statements import Name
 from lakedbapi.sql.tokens import END, NUMBER, STRING, WORD, Canonical, Token
 

@@ -14,6 +14,7 @@ from sqlglot import exp
 from lakedbapi.errors import ProgrammingError
 from lakedbapi.model.catalog import Constraint
 from lakedbapi.model.refs import NewRef
+from lakedbapi.model.sql_types import spelled
 from lakedbapi.model.types import Field, Type
 
 
@@ -29,7 +30,7 @@ class Name:
         return self.parts[-1]
 
     def __str__(self) -> str:
-        return ".".join(self.parts)
+        return ".".join(map(spelled, self.parts))
 
 
 @dataclass(frozen=True)

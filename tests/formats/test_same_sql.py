@@ -931,3 +931,40 @@ def test_a_serial_column_counts_where_columns_can(lake: Lake) -> None:
     lake(sql)
     assert lake("INSERT INTO t (v) VALUES ('a'), ('b') RETURNING id") == [(1,), (2,)]
     assert lake("INSERT INTO t VALUES (7, 'c')") == 1
+
+
+@pytest.mark.parametrize("column", ["rowid", "t.rowid", "snapshot_id + 1", "filename", "file_row_number"])
+def test_returning_refuses_what_rows_get_later(lake: Lake, column: str) -> None:
+    lake.create("CREATE TABLE t (id INTEGER)")
+    lake("INSERT INTO t VALUES (1)")
+    lake.commit()
+    for change in (
+        "INSERT INTO t VALUES (2)",
+        "UPDATE t SET id = 3",
+        "DELETE FROM t",
+        "MERGE INTO t USING (SELECT 1 AS k) s ON id = k WHEN MATCHED THEN DELETE",
+    ):
+        with pytest.raises(lakedbapi.NotSupportedError, match="RETURNING cannot show"):
+            lake(f"{change} RETURNING id, {column}")
+    assert lake("SELECT id FROM t") == [(1,)]
+
+
+def test_returning_shows_columns_that_are_called_as_hidden_ones(lake: Lake) -> None:
+    lake.create("CREATE TABLE t (filename VARCHAR, id INTEGER)")
+    assert lake("INSERT INTO t VALUES ('f', 1) RETURNING filename, t.filename") == [("f", "f")]
+    source = "(SELECT 1 AS k, 7 AS rowid) s"
+    assert lake(f"DELETE FROM t USING {source} WHERE id = k RETURNING rowid, s.rowid, filename") == [(7, 7, "f")]
+
+
+def test_messages_quote_the_names_that_need_it(lake: Lake) -> None:
+    lake.create('CREATE TABLE "my table" (id INTEGER, v VARCHAR)')
+    lake.create('CREATE TABLE "order" (id INTEGER)')
+    with pytest.raises(lakedbapi.ProgrammingError, match='table "my table" exists already'):
+        lake('CREATE TABLE "my table" (id INTEGER)')
+    with pytest.raises(lakedbapi.ProgrammingError, match='"no table" does not exist'):
+        lake('SELECT * FROM main."no table"')
+    with pytest.raises(lakedbapi.NotSupportedError, match='FROM "order" before or after'):
+        lake('INSERT INTO "order" VALUES (1) RETURNING rowid')
+    if lake.kind.format == "delta":
+        with pytest.raises(lakedbapi.NotSupportedError, match='ALTER TABLE "my table" SET'):
+            lake('ALTER TABLE "my table" DROP COLUMN v')

@@ -35,6 +35,7 @@ from lakedbapi.formats.program import own_name
 from lakedbapi.formats.properties import whole_number
 from lakedbapi.model.changes import WrittenFile
 from lakedbapi.model.delete_vector import DeleteVector
+from lakedbapi.model.sql_types import spelled
 
 if TYPE_CHECKING:
     from lakedbapi.formats.delta.catalog import DeltaCatalog
@@ -311,7 +312,7 @@ class Attempt:
         if removes and not plan.moves_rows and self._is_append_only():
             raise NotSupportedError(
                 f"table {plan.table.name} is append-only (delta.appendOnly): its rows cannot be changed or deleted; "
-                f"ALTER TABLE {plan.table.name} SET ('delta.appendOnly' = 'false') to allow it"
+                f"ALTER TABLE {spelled(plan.table.name)} SET ('delta.appendOnly' = 'false') to allow it"
             )
         expected = sum(done.inserted - done.deleted for done in plan.operations)
         if plan.operations and not plan.is_replaced and self._rows != expected:

@@ -43,7 +43,7 @@ from lakedbapi.formats.delta.writer_features import NEW_TABLE, is_true, required
 from lakedbapi.formats.properties import whole_number
 from lakedbapi.formats.tree import is_visible
 from lakedbapi.model.catalog import TableInfo
-from lakedbapi.model.sql_types import sql_type
+from lakedbapi.model.sql_types import spelled, sql_type
 from lakedbapi.model.types import UNASSIGNED, Field, List, Map, Schema, Struct, Type, walk
 
 CHECK = "delta.constraints."
@@ -274,7 +274,8 @@ def check_altered(base: TableState, old: TableInfo, new: TableInfo) -> None:
     if old.name != new.name or old.schema_id != new.schema_id:
         raise NotSupportedError(
             f"Delta table {old.name!r} is its directory and cannot be renamed in one step: "
-            f"CREATE TABLE {new.name} AS SELECT * FROM {old.name}, then DROP TABLE {old.name}"
+            f"CREATE TABLE {spelled(new.name)} AS SELECT * FROM {spelled(old.name)}, then DROP TABLE "
+            f"{spelled(old.name)}"
         )
     if old.partitioning != new.partitioning:
         raise NotSupportedError(
@@ -290,7 +291,7 @@ def check_altered(base: TableState, old: TableInfo, new: TableInfo) -> None:
     if modes[0] != modes[1] and modes != ("none", "name"):
         raise NotSupportedError(
             f"{MODE} of Delta table {old.name!r} cannot change from {modes[0]} to {modes[1]}: only from none to name; "
-            f"CREATE TABLE … WITH ('{MODE}' = '{modes[1]}') AS SELECT * FROM {old.name} makes a table with it"
+            f"CREATE TABLE … WITH ('{MODE}' = '{modes[1]}') AS SELECT * FROM {spelled(old.name)} makes a table with it"
         )
     if modes[0] != modes[1] and old.schema != new.schema:
         raise NotSupportedError(f"set {MODE} of Delta table {old.name!r} first, then change its columns")
@@ -300,7 +301,8 @@ def check_altered(base: TableState, old: TableInfo, new: TableInfo) -> None:
     if moved and modes[1] == "none":
         raise NotSupportedError(
             f"column {moved[0]!r} of Delta table {old.name!r} cannot be renamed or dropped, since data files find their"
-            f" columns by name: ALTER TABLE {old.name} SET ('{MODE}' = 'name') first, which needs newer readers"
+            f" columns by name: ALTER TABLE {spelled(old.name)} SET ('{MODE}' = 'name') first, which needs newer "
+            "readers"
         )
     _check_unneeded(old, new, moved)
     for id, field in after.items():
@@ -326,7 +328,8 @@ def _check_unneeded(old: TableInfo, new: TableInfo, moved: Sequence[str]) -> Non
     if checks:
         raise NotSupportedError(
             f"column {moved[0]!r} of Delta table {old.name!r} cannot be renamed or dropped: the constraint "
-            f"{checks[0].name!r} ({checks[0].expression}) needs it; ALTER TABLE {old.name} DROP CONSTRAINT first"
+            f"{checks[0].name!r} ({checks[0].expression}) needs it; ALTER TABLE {spelled(old.name)} "
+            "DROP CONSTRAINT first"
         )
     if [c for c in old.constraints if c.kind == "invariant"] != [c for c in new.constraints if c.kind == "invariant"]:
         raise NotSupportedError(
@@ -344,14 +347,15 @@ def names_one_of(expression: str, columns: Sequence[str]) -> bool:
 def _check_widened(base: TableState, old: TableInfo, new: TableInfo, field: Field) -> None:
     preview = "typeWidening-preview" in reader_features(base.protocol)
     if preview:
+        name = spelled(field.name)
         raise NotSupportedError(
             f"column {field.name!r} of Delta table {old.name!r} cannot be widened: the table has only the preview of"
-            f" the feature typeWidening; CREATE TABLE … AS SELECT * REPLACE (CAST({field.name} AS …) AS {field.name}) "
-            f"FROM {old.name} makes a wider one"
+            f" the feature typeWidening; CREATE TABLE … AS SELECT * REPLACE (CAST({name} AS …) AS {name}) "
+            f"FROM {spelled(old.name)} makes a wider one"
         )
     if not is_true(new.properties, "delta.enableTypeWidening"):
         raise NotSupportedError(
-            f"column {field.name!r} of Delta table {old.name!r} cannot be widened: ALTER TABLE {old.name} SET "
+            f"column {field.name!r} of Delta table {old.name!r} cannot be widened: ALTER TABLE {spelled(old.name)} SET "
             "('delta.enableTypeWidening' = 'true') first, which needs newer readers"
         )
 

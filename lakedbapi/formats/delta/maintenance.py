@@ -25,6 +25,7 @@ from lakedbapi.formats.maintenance import Compacted, CompactionGroup, Expired, F
 from lakedbapi.model.catalog import TableInfo
 from lakedbapi.model.changes import Operation
 from lakedbapi.model.instants import EARLIEST, ago
+from lakedbapi.model.sql_types import spelled
 
 if TYPE_CHECKING:
     from lakedbapi.formats.delta.catalog import DeltaCatalog
@@ -121,7 +122,7 @@ class DeltaMaintenance(Maintenance):
                 hours = retention_of(each.properties) / 3_600_000
                 raise ProgrammingError(
                     f"VACUUM of Delta table {each.name} cannot retain less than the {hours:g} hours that its readers "
-                    f"and writers rely on: if nobody needs them, ALTER TABLE {each.name} SET "
+                    f"and writers rely on: if nobody needs them, ALTER TABLE {spelled(each.name)} SET "
                     "('delta.deletedFileRetentionDuration' = 'interval … hours') first"
                 )
 

@@ -26,7 +26,7 @@ from lakedbapi.formats.iceberg.specs import transform_of
 from lakedbapi.formats.iceberg.values import parse
 from lakedbapi.formats.sort_keys import sort_paths
 from lakedbapi.model.catalog import PartitionSpec, TableInfo
-from lakedbapi.model.sql_types import constant_text, sql_type
+from lakedbapi.model.sql_types import constant_text, spelled, sql_type
 from lakedbapi.model.types import UNASSIGNED, Decimal, Field, List, Map, Scalar, Schema, Struct, Type, walk
 
 DEFAULT_VERSION = 2
@@ -361,13 +361,13 @@ def check_altered(base: TableMetadata, old: TableInfo, new: TableInfo) -> None:
             if not field.nullable and field.initial_default is None and base.snapshots:
                 raise NotSupportedError(
                     f"column {field.name!r} cannot be added to Iceberg table {old.name!r} as NOT NULL: its older "
-                    f"snapshots would have no value for it; add it nullable, or {_ANEW.format(old.name)}"
+                    f"snapshots would have no value for it; add it nullable, or {_ANEW.format(spelled(old.name))}"
                 )
             continue
         if known.nullable and not field.nullable and base.snapshots:
             raise NotSupportedError(
                 f"column {field.name!r} of Iceberg table {old.name!r} cannot become NOT NULL, since its older "
-                f"snapshots may have NULL in it: {_ANEW.format(old.name)}"
+                f"snapshots may have NULL in it: {_ANEW.format(spelled(old.name))}"
             )
         if known.type != field.type and not isinstance(field.type, (Struct, List, Map)):
             _check_promotion(old, known, field)

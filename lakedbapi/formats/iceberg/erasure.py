@@ -29,6 +29,7 @@ from lakedbapi.formats.iceberg.territory import unclaimed
 from lakedbapi.formats.iceberg.tidying import tidy
 from lakedbapi.formats.iceberg.travel import lineage
 from lakedbapi.model.catalog import TableInfo
+from lakedbapi.model.sql_types import spelled
 
 if TYPE_CHECKING:
     from lakedbapi.formats.iceberg.catalog import IcebergCatalog
@@ -162,7 +163,7 @@ class IcebergErasure(Erasure):
         if version.metadata.format_version < 2:
             raise NotSupportedError(
                 f"PURGE FROM {table.name}: rows of tables of format version 1 cannot be changed here: ALTER TABLE "
-                f"{table.name} SET ('format-version' = '2') first"
+                f"{spelled(table.name)} SET ('format-version' = '2') first"
             )
         loaded = self._catalog.source.load(self._catalog.named(table.schema_id), table.name)
         if loaded is None or loaded.metadata != version.metadata:
