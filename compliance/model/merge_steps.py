@@ -33,6 +33,7 @@ class MergeSteps(RowSteps):
 class _Clause:
     when: str
     action: str
+    conditional: bool
     test: Callable[[Values, Value], bool | None]
     change: Callable[[Values, int, Value], Values]
 
@@ -83,7 +84,7 @@ class _Merge:
         actions = ["insert", "nothing"] if kind == "not matched" else ["update", "delete", "nothing"]
         action = self._data.draw(st.sampled_from(actions))
         done, change = self._action(kind, action)
-        self._clauses.append(_Clause(kind, action, test, change))
+        self._clauses.append(_Clause(kind, action, bool(condition_sql), test, change))
         return f"WHEN {kind.upper()}{condition_sql} THEN {done}"
 
     def _test(self, kind: str) -> tuple[str, Callable[[Values, Value], bool | None]]:
@@ -128,8 +129,15 @@ class _Merge:
                 continue
             if identity is None:
                 identity = self._machine.lake.number()
+            if identity in changed and self._only_deletes_what_matches():
+                continue
             repeated |= identity in changed
             new = clause.change(row, key, value)
             changed[identity] = None if clause.action == "delete" else new
             returned.append(new)
         return changed, returned, len(returned), repeated
+
+    def _only_deletes_what_matches(self) -> bool:
+        """Then it is all the same how often a row of the target is matched."""
+        matched = [(clause.action, clause.conditional) for clause in self._clauses if clause.when == "matched"]
+        return matched == [("delete", False)]

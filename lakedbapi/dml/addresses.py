@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,6 +10,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyroaring import BitMap64
+
+from lakedbapi.model.delete_vector import DeleteVector
 
 Positions = npt.NDArray[np.int64]
 
@@ -52,6 +54,16 @@ class Addresses:
 
     def __len__(self) -> int:
         return len(self.part)
+
+    def without(self, deleted: Mapping[int, DeleteVector]) -> Addresses:
+        """Those at none of the positions that are `deleted`, by part. The parts of these addresses ascend."""
+        kept = np.ones(len(self), np.bool_)
+        for part, vector in deleted.items():
+            start, end = np.searchsorted(self.part, (part, part + 1)).tolist()
+            positions = self.position[start:end]
+            if len(positions) and (gone := DeleteVector.of(positions) & vector):
+                kept[start:end] = ~np.isin(positions, gone.to_numpy())
+        return self if kept.all() else self.take(np.flatnonzero(kept))
 
     def take(self, rows: npt.NDArray[np.int64]) -> Addresses:
         return Addresses(self.part[rows], self.position[rows])

@@ -21,11 +21,12 @@ from lakedbapi.dml.sources import aliases, from_clause, named, with_clause
 from lakedbapi.dml.strategy import settle
 from lakedbapi.dml.target import Target
 from lakedbapi.engine.base import Query, Relation, RelationName
+from lakedbapi.errors import DataError
 from lakedbapi.model.changes import Operation, RowChanges
+from lakedbapi.model.scan import Scan
 from lakedbapi.query.exhaustive import reads_all
 from lakedbapi.query.prune import Pruning, prune
 from lakedbapi.sql.statements import Delete, Truncate
-from lakedbapi.transaction import Parts
 
 
 def truncate(context: Context, statement: Truncate) -> Counted:
@@ -55,9 +56,11 @@ def delete_rows(
     target = reading(target, statement)
     pruning = prune(target.context, target.contents, bounds or statement.where, target.name)
     whole = whole_files(target, statement, pruning)
-    query, parts = matching(target, statement, pruning.keep & ~whole, extra or {})
-    rows = target.fetch(query) if statement.source or statement.returning else None
-    addresses = target.fetch_addresses(query) if rows is None else Addresses.of(rows)
+    scan, parts = target.contents.scan(pruning.keep & ~whole)
+    rows = None
+    if statement.source or statement.returning:
+        rows = target.fetch(_matching(target, statement, scan, extra or {}))
+    addresses = matching(target, statement, scan, extra or {}) if rows is None else Addresses.of(rows)
     if rows is not None and statement.source:
         first = first_of_each(addresses)
         addresses, rows = addresses.take(first), rows.take(pa.array(first))
@@ -123,10 +126,24 @@ def count_rows(target: Target) -> int:
 
 
 def matching(
-    target: Target, statement: Delete, keep: npt.NDArray[np.bool_], extra: Mapping[RelationName, Relation]
-) -> tuple[Query, Parts]:
+    target: Target, statement: Delete, scan: Scan, extra: Mapping[RelationName, Relation] | None = None
+) -> Addresses:
+    """The addresses of all matches, ordered by part.
+
+    What was deleted before is told apart afterwards: to leave it out while files are read costs as much as the rest of
+    the statement. Unless the condition fails, which it may do for a row that is not there any more.
+    """
+    if scan.deleted:
+        try:
+            found = target.fetch_addresses(_matching(target, statement, scan.with_deleted, extra or {}))
+            return found.without(scan.deleted)
+        except DataError:
+            pass
+    return target.fetch_addresses(_matching(target, statement, scan, extra or {}))
+
+
+def _matching(target: Target, statement: Delete, scan: Scan, extra: Mapping[RelationName, Relation]) -> Query:
     """Selects the address, and with RETURNING all columns and the rows of the other relations, of every match."""
-    scan, parts = target.contents.scan(keep)
     columns = [target.column(target.part), target.column(target.position)]
     if statement.returning:
         columns += [f"{target.column(f.name)} AS {f'_lake_c{i}'}" for i, f in enumerate(target.fields)]
@@ -136,8 +153,7 @@ def matching(
         sql += f" WHERE ({target.render(statement.where)})"
     exhaustive = not statement.source and not statement.returning and reads_all(target.table.schema, statement.where)
     scanned = target.scan_relation(scan, exhaustive=exhaustive)
-    query = target.query(sql, {**extra, **scanned}, _identifiers(statement), statement.specials)
-    return query, parts
+    return target.query(sql, {**extra, **scanned}, _identifiers(statement), statement.specials)
 
 
 def _identifiers(statement: Delete) -> frozenset[str]:

@@ -55,8 +55,8 @@ def _lines(target: Target, statement: Insert | Update | Delete | Merge | Truncat
         pruning = prune(target.context, target.contents, where.where, target.name)
         whole = whole_files(target, where, pruning) & isinstance(statement, Delete)
         keep = pruning.keep & ~whole
-        query, parts = matching(target, where, keep, {})
-        addresses = target.fetch_addresses(query)
+        scan, parts = target.contents.scan(keep)
+        addresses = matching(target, where, scan)
     yield from _touched_lines(
         target, addresses.take(first_of_each(addresses)), parts, keep, whole, type(statement).__name__.lower()
     )

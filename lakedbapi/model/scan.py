@@ -7,13 +7,14 @@ position of the row in that part, counted before any filter and before deletes.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from lakedbapi.errors import DamagedFileError
 from lakedbapi.model.delete_vector import DeleteVector
 from lakedbapi.model.types import Field, Schema
 
@@ -120,6 +121,22 @@ class FileGroup:
     embedded_names: Mapping[int, str] = field(default_factory=dict)
     """What embedded columns are called in files, by their ids, where `match` is `NAME`."""
 
+    def check_deletes(self) -> None:
+        """DamagedFileError for deleted rows beyond the end of a file: one of the two is not what its metadata say."""
+        counts = self.files.column("record_count").to_numpy()
+        for row, vector in self.deletes.items():
+            if vector and vector.bitmap.max() >= counts[row]:
+                raise DamagedFileError(
+                    f"{self.files.column('path')[row]}: row {vector.bitmap.max()} is said to be deleted, but the file "
+                    f"is said to have {counts[row]} rows. Restore the file's metadata from a copy."
+                )
+
+    @property
+    def with_deleted(self) -> FileGroup:
+        """As this, but with the deleted rows."""
+        self.check_deletes()
+        return replace(self, deletes={})
+
 
 @dataclass(frozen=True)
 class RowGroup:
@@ -160,6 +177,21 @@ class Scan:
     def merged(self) -> tuple[RowGroup, ...]:
         """Row groups that are the rows of a data file."""
         return tuple(group for group in self.rows if group.path is not None)
+
+    @property
+    def deleted(self) -> Mapping[int, DeleteVector]:
+        """The deleted positions of files, by part."""
+        found: dict[int, DeleteVector] = {}
+        first = 0
+        for group in self.files:
+            found |= {first + row: vector for row, vector in group.deletes.items() if vector}
+            first += group.files.num_rows
+        return found
+
+    @property
+    def with_deleted(self) -> Scan:
+        """As this, but with the rows at deleted positions of files."""
+        return replace(self, files=tuple(group.with_deleted for group in self.files))
 
 
 @dataclass(frozen=True)

@@ -64,8 +64,9 @@ def require(filesystem: AbstractFileSystem, directory: str) -> None:
         _probed[token] = _honours_create(filesystem, directory)
     if not _probed[token]:
         raise NotSupportedError(
-            f"{directory}: the store ignores the condition that a file must not exist yet (If-None-Match), so that two "
-            "writers could overwrite each other's commits: use a newer version of the store, or connect read_only"
+            f"{directory}: the store ignores the condition that a file must not exist yet (on S3: If-None-Match), so "
+            "that two writers could overwrite each other's commits: use a newer version of the store, or connect "
+            "read_only"
         )
 
 

@@ -1,9 +1,11 @@
 from __future__ import annotations
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
 from lakedbapi.dml.addresses import Addresses
+from lakedbapi.model.delete_vector import DeleteVector
 
 LISTS = pa.schema([("p", pa.int64()), ("n", pa.list_(pa.int64()))])
 
@@ -20,3 +22,12 @@ def test_lists_of_positions_become_an_address_for_each(chunks: int) -> None:
 def test_no_lists_are_no_addresses() -> None:
     assert len(Addresses.of_lists(LISTS.empty_table())) == 0
     assert len(Addresses.of_lists(pa.Table.from_batches([], LISTS))) == 0
+
+
+def test_addresses_without_deleted_ones_keep_their_order() -> None:
+    found = Addresses(np.array([1, 1, 1, 4, 4]), np.array([9, 2, 5, 2, 0]))
+    rest = found.without(
+        {0: DeleteVector.of([2]), 1: DeleteVector.of([2, 3]), 4: DeleteVector.of([0, 2]), 7: DeleteVector.of([1])}
+    )
+    assert rest.part.tolist() == [1, 1]
+    assert rest.position.tolist() == [9, 5]

@@ -82,6 +82,28 @@ def test_rows_deleted_before_are_not_counted_again_when_a_file_is_dropped(files)
     assert files("DELETE FROM t WHERE id < 100") == 89
 
 
+def test_matches_that_were_deleted_before_are_left_out(files):
+    files("DELETE FROM t WHERE id % 3 = 0")
+    files.commit()
+    assert files("DELETE FROM t WHERE id % 2 = 0") == 66
+    files.commit()
+    assert files("DELETE FROM t WHERE id % 2 = 0 OR id % 3 = 0") == 0
+    assert files.staged().empty
+    assert [row[0] for row in files("SELECT id FROM t ORDER BY id")] == [i for i in range(200) if i % 2 and i % 3]
+
+
+def test_a_condition_may_fail_for_rows_that_were_deleted_before(files):
+    sql = "DELETE FROM t WHERE CAST(replace(v, 'v', '') AS INTEGER) = 2 * id"
+    files("UPDATE t SET v = 'none' WHERE id = 17")
+    files.commit()
+    with pytest.raises(lakedbapi.DataError):
+        files(sql)
+    files("DELETE FROM t WHERE id = 17")
+    assert files(sql) == 1
+    files.commit()
+    assert files(sql) == 0
+
+
 def test_a_file_that_loses_its_last_row_is_removed(files):
     files("DELETE FROM t WHERE id BETWEEN 0 AND 49")
     files("DELETE FROM t WHERE id BETWEEN 50 AND 99 AND v IS NOT NULL")

@@ -15,7 +15,6 @@ from lakedbapi.engine.duckdb.mapping import found_in, needs_footers
 from lakedbapi.engine.duckdb.perfile import PerFile
 from lakedbapi.engine.duckdb.resources import Resources
 from lakedbapi.engine.duckdb.source import Piece, Source
-from lakedbapi.errors import DamagedFileError
 from lakedbapi.model import scan as model
 from lakedbapi.model.scan import FileGroup
 from lakedbapi.model.sql_types import quote_identifier
@@ -39,7 +38,7 @@ def _pieces(schema: Schema, group: FileGroup, first_part: int, resources: Resour
     vectors = [group.deletes.get(row) for row in range(len(counts))] if group.deletes else []
     methods = np.full(len(counts), deletions.NONE)
     if vectors:
-        _check_positions(group)
+        group.check_deletes()
         any_order = resources.any_order and not group.equality_deletes
         methods = deletions.methods(vectors, counts, any_order=any_order, threads=resources.threads)
         if deletions.STRIP in methods:
@@ -52,17 +51,6 @@ def _pieces(schema: Schema, group: FileGroup, first_part: int, resources: Resour
         paths = group.files.column("path")
         for file_schema, same in file_schemas(paths, rows, resources, group.encryption_keys):
             yield Piece(found_in(file_schema, group), same, first_part, methods[same], file_schema)
-
-
-def _check_positions(group: FileGroup) -> None:
-    """DamagedFileError for deleted rows beyond the end of a file: one of the two is not what its metadata say."""
-    counts = group.files.column("record_count").to_numpy()
-    for row, vector in group.deletes.items():
-        if vector and vector.bitmap.max() >= counts[row]:
-            raise DamagedFileError(
-                f"{group.files.column('path')[row]}: row {vector.bitmap.max()} is said to be deleted, but the file is "
-                f"said to have {counts[row]} rows. Restore the file's metadata from a copy."
-            )
 
 
 def _told_apart(group: FileGroup, together: Sequence[npt.NDArray[np.int64]]) -> Iterator[npt.NDArray[np.int64]]:
