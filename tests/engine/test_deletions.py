@@ -34,6 +34,7 @@ def method(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> s
         monkeypatch.setattr(deletions, "MASK_TOTAL", 1 << 60)
     if request.param in ("mask", "blocks"):
         monkeypatch.setattr(deletions, "MASK_TOTAL", 1)
+        monkeypatch.setattr(deletions, "MASK_ROWS", 1)
     if request.param == "blocks":
         monkeypatch.setattr(deletions, "BLOCK_ROWS", 1_000)
     if "strip" in request.param:
@@ -253,6 +254,14 @@ def test_only_dense_deletes_get_masks_where_there_would_be_too_many(monkeypatch:
     assert deletions.methods(vectors, np.full(3, 1_000_000)).tolist() == ["none", "join", "mask"]
 
 
+def test_small_files_are_joined_since_a_mask_for_each_would_take_long_to_plan() -> None:
+    vectors = [DeleteVector.of(range(50))] * 1_000
+    assert set(deletions.methods(vectors, np.full(1_000, 1_000))) == {"join"}
+    vectors += [DeleteVector.of(range(0, 1_000_000, 20))]
+    chosen = deletions.methods(vectors, np.array([1_000] * 1_000 + [1_000_000]))
+    assert chosen.tolist() == ["join"] * 1_000 + ["mask"]
+
+
 def test_a_few_deletes_in_all_are_joined_even_where_they_are_dense() -> None:
     assert deletions.methods([DeleteVector.of(range(900))], np.array([1_000])).tolist() == ["join"]
 
@@ -272,6 +281,7 @@ def test_masks_and_joins_and_neither_in_one_scan(
     files: tuple[DuckDBEngine, list[WrittenFile]], monkeypatch: pytest.MonkeyPatch, order: tuple[int, int, int]
 ) -> None:
     monkeypatch.setattr(deletions, "MASK_TOTAL", 1)
+    monkeypatch.setattr(deletions, "MASK_ROWS", 1)
     monkeypatch.setattr(deletions, "MAX_LEAVES", 1)
     engine, written = files
     dense, sparse, whole = order
