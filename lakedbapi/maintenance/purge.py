@@ -58,11 +58,15 @@ INLINED = "inlined table"
 def purge_call(context: Context, call: Call) -> Purge:
     """The statement that `CALL purge('t', where => 'condition')` stands for; `lake.purge` means a table of `lake`."""
     arguments = {name.casefold(): query.constant(context, value) for name, value in call.named}
+    dry_run = arguments.pop("dry_run", False)
     positional = [query.constant(context, value) for value in call.arguments]
     arguments = {**dict(zip(("table_name", "where"), positional, strict=False)), **arguments}
     unknown = sorted(arguments.keys() - {"table_name", "schema", "where"})
-    if unknown or len(positional) > 2 or not all(isinstance(value, str) for value in arguments.values()):
-        raise ProgrammingError(f"{call.name} takes a table's name, schema => a name, and where => a condition, as text")
+    texts = all(isinstance(value, str) for value in arguments.values())
+    if unknown or len(positional) > 2 or not texts or not isinstance(dry_run, bool):
+        raise ProgrammingError(
+            f"{call.name} takes a table's name, schema => a name, and where => a condition, as text; dry_run => true"
+        )
     if not {"table_name", "where"} <= arguments.keys():
         raise ProgrammingError(f"{call.name} needs a table and a condition: CALL purge('t', where => 'id = 1')")
     parsed = sql.parse(f"PURGE FROM _ WHERE {arguments['where']}")
@@ -71,11 +75,12 @@ def purge_call(context: Context, call: Call) -> Purge:
         raise ProgrammingError(f"{call.name}: the condition is text and cannot have parameters; use PURGE FROM")
     assert isinstance(parsed.statement, Purge)
     name = called_table(context, call, arguments["table_name"], arguments.get("schema"))
-    return replace(parsed.statement, target=name, alias=name.last)
+    return replace(parsed.statement, target=name, alias=name.last, dry_run=dry_run or parsed.statement.dry_run)
 
 
 def purge(context: Context, statement: Purge) -> Result:
-    """Erase the rows where the condition is TRUE. One row of the result for each thing that was looked through.
+    """Erase the rows where the condition is TRUE, or only look for them. One row of the result for each thing that was
+    looked through.
 
     Raises OperationalError, naming them, when some objects still have such rows, or could not be looked through.
     """
@@ -85,7 +90,7 @@ def purge(context: Context, statement: Purge) -> Result:
     maintenance_of(context, found.alias, f"PURGE FROM {found.table.name}")
     name = statement.alias or found.table.name
     run = _Purge(context, found.alias, found.table.id, statement.where, name, statement.alias is not None)
-    return run.run()
+    return run.look() if statement.dry_run else run.run()
 
 
 def _check_condition(where: exp.Expression) -> None:
@@ -161,6 +166,10 @@ class _Purge:
     aliased: bool
     done: dict[str, _Line] = field(default_factory=dict)
     """What was done to objects that had matching rows, by path or name."""
+
+    def look(self) -> Result:
+        """Where matching rows are, those first."""
+        return _report(sorted(self._look().lines(), key=lambda line: line.rows == 0))
 
     def run(self) -> Result:
         found = self._look()

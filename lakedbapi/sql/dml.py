@@ -104,7 +104,10 @@ def read_purge(reader: Reader, specials: tuple[Special, ...]) -> Purge:
     alias = reader.alias()
     if not reader.accept("where"):
         raise reader.error("PURGE needs a condition: expected WHERE (WHERE true erases all rows)")
-    return Purge(target, alias, expression(reader.remaining()))
+    where = expression(reader.until(("dry", "run")).remaining())
+    dry_run = reader.accept("dry", "run")
+    reader.expect_end()
+    return Purge(target, alias, where, dry_run)
 
 
 # INSERT

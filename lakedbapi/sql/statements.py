@@ -439,11 +439,12 @@ class Call:
 
 @dataclass(frozen=True)
 class Purge:
-    """`PURGE FROM target [AS alias] WHERE where`: erase rows from every snapshot and file."""
+    """`PURGE FROM target [AS alias] WHERE where [DRY RUN]`: erase rows from every snapshot and file."""
 
     target: Name
     alias: str | None
     where: exp.Expression
+    dry_run: bool = False
 
 
 @dataclass(frozen=True)

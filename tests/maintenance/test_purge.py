@@ -150,9 +150,33 @@ def test_spellings(people: Lake, tmp_path: Path, call: str) -> None:
 
 
 @pytest.mark.parametrize(
+    "statement",
+    [
+        f"PURGE FROM t WHERE mail = '{SECRET}' DRY RUN",
+        f"CALL purge('t', where => 'mail = ''{SECRET}''', dry_run => true)",
+        f"CALL purge('t', where => 'mail = ''{SECRET}'' DRY RUN')",
+    ],
+)
+def test_a_dry_run_tells_where_rows_are_and_leaves_them(people: Lake, tmp_path: Path, statement: str) -> None:
+    def state() -> list[Any]:
+        return [remains(tmp_path), people("SELECT * FROM snapshots()"), people("SELECT * FROM files('t')")]
+
+    before = state()
+    report = people(statement)
+    found = [(kind, count) for _, kind, count, result in report if result == "rows match"]
+    assert sorted(found) == [("data file", 1), ("inlined table", 2)]
+    assert [count > 0 for _, _, count, _ in report] == [True] * len(found) + [False] * (len(report) - len(found))
+    assert state() == before
+    assert before[0] != []
+
+
+@pytest.mark.parametrize(
     ("statement", "message"),
     [
         ("PURGE FROM t", "needs a condition"),
+        ("PURGE FROM t WHERE DRY RUN", "expected"),
+        ("PURGE FROM t WHERE id = 1 DRY RUN now", "should end here"),
+        ("CALL purge('t', where => 'id = 1', dry_run => 'yes')", "dry_run => true"),
         ("PURGE FROM t WHERE id IN (SELECT i FROM other)", "without subqueries"),
         ("PURGE FROM t WHERE id < random()", "whose value changes"),
         ("PURGE FROM t WHERE now() > TIMESTAMP '2020-01-01'", "whose value changes"),
