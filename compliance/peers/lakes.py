@@ -1,4 +1,4 @@
-"""Places for lakes that two programs share: a catalog on SQLite or PostgreSQL, data in a folder."""
+"""Places for lakes: a catalog on SQLite, PostgreSQL or MySQL, or in a DuckDB file, and data in a folder."""
 
 from __future__ import annotations
 
@@ -8,8 +8,16 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 POSTGRESQL = os.environ.get("LAKE_POSTGRESQL", "postgresql://postgres@127.0.0.1:5432/postgres")
+
+MYSQL: dict[str, Any] = {
+    "host": os.environ.get("LAKE_MYSQL_HOST", "127.0.0.1"),
+    "port": int(os.environ.get("LAKE_MYSQL_PORT", "3306")),
+    "user": os.environ.get("LAKE_MYSQL_USER", "root"),
+    "password": os.environ.get("LAKE_MYSQL_PASSWORD", ""),
+}
 
 
 @dataclass(frozen=True)
@@ -51,3 +59,35 @@ def on_postgresql(folder: Path) -> Iterator[Place]:
             )
         finally:
             server.execute(f"DROP DATABASE IF EXISTS {name} WITH (FORCE)")
+
+
+@contextmanager
+def on_mysql(folder: Path) -> Iterator[Place]:
+    """In a database of its own, dropped at the end. DuckDB is not to open it."""
+    import pymysql
+
+    name = f"lake_{uuid.uuid4().hex[:12]}"
+    with pymysql.connect(**MYSQL, autocommit=True) as server:
+        cursor = server.cursor()
+        cursor.execute(f"CREATE DATABASE {name}")
+        login = f"{MYSQL['user']}:{MYSQL['password']}@{MYSQL['host']}:{MYSQL['port']}"
+        url = f"ducklake+mysql://{login}/{name}?data_path={folder / 'data'}/"
+        try:
+            yield Place("mysql", url, "", f"{folder / 'data'}/")
+        finally:
+            cursor.execute(f"DROP DATABASE {name}")
+
+
+def on_duckdb(folder: Path) -> Place:
+    file, data = folder / "catalog.ducklake", folder / "data"
+    return Place("duckdb", f"ducklake+duckdb:///{file}?data_path={data}/", f"ducklake:{file}", f"{data}/")
+
+
+@contextmanager
+def on_backend(kind: str, folder: Path) -> Iterator[Place]:
+    """By the name of the catalog's database."""
+    if kind in ("postgresql", "mysql"):
+        with (on_postgresql if kind == "postgresql" else on_mysql)(folder) as place:
+            yield place
+    else:
+        yield on_sqlite(folder) if kind == "sqlite" else on_duckdb(folder)

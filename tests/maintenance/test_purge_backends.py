@@ -7,9 +7,8 @@ from pathlib import Path
 import pytest
 
 import lakedbapi
-from compliance.peers.lakes import on_postgresql
+from compliance.peers.lakes import on_mysql, on_postgresql
 from tests.dml.conftest import Lake
-from tests.formats.ducklake.test_commit_backends import _on_mysql
 
 SECRET = "joe@example.org"
 
@@ -52,5 +51,5 @@ def test_in_a_duckdb_file(tmp_path: Path) -> None:
 
 
 def test_on_mysql(tmp_path: Path) -> None:
-    for place in _on_mysql(tmp_path):
+    with on_mysql(tmp_path) as place:
         assert "OPTIMIZE TABLE" in purged(place.url, tmp_path / "data")

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import uuid
 from collections.abc import Iterator
 from datetime import date, datetime, time, timezone
 from decimal import Decimal as PyDecimal
@@ -13,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from compliance.peers.lakes import Place, on_postgresql, on_sqlite
+from compliance.peers.lakes import Place, on_backend
 from lakedbapi.engine.base import ROW_ID, Query, RelationName, ScanRelation
 from lakedbapi.engine.duckdb import DuckDBEngine
 from lakedbapi.errors import ConflictError
@@ -23,13 +21,6 @@ from lakedbapi.model.delete_vector import DeleteVector
 from lakedbapi.model.types import Decimal, Field, List, Scalar, Schema, Struct
 from lakedbapi.transaction import Contents
 from tests.formats.ducklake.writing import Lake, arrow, column, open_catalog, row_changes
-
-MYSQL = {
-    "host": os.environ.get("LAKE_MYSQL_HOST", "127.0.0.1"),
-    "port": int(os.environ.get("LAKE_MYSQL_PORT", "3306")),
-    "user": os.environ.get("LAKE_MYSQL_USER", "root"),
-    "password": os.environ.get("LAKE_MYSQL_PASSWORD", ""),
-}
 
 _VALUES: dict[str, Any] = {
     "boolean": True,
@@ -53,32 +44,8 @@ _VALUES: dict[str, Any] = {
 
 @pytest.fixture(params=["sqlite", "postgresql", "mysql", "duckdb"])
 def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Place]:
-    if request.param == "sqlite":
-        yield on_sqlite(tmp_path)
-    elif request.param == "duckdb":
-        file, data = tmp_path / "catalog.ducklake", tmp_path / "data"
-        yield Place("duckdb", f"ducklake+duckdb:///{file}?data_path={data}/", f"ducklake:{file}", f"{data}/")
-    elif request.param == "postgresql":
-        with on_postgresql(tmp_path) as place:
-            yield place
-    else:
-        yield from _on_mysql(tmp_path)
-
-
-def _on_mysql(folder: Path) -> Iterator[Place]:
-    """In a database of its own, dropped at the end."""
-    import pymysql
-
-    name = f"lake_{uuid.uuid4().hex[:12]}"
-    with pymysql.connect(**MYSQL, autocommit=True) as server:
-        cursor = server.cursor()
-        cursor.execute(f"CREATE DATABASE {name}")
-        login = f"{MYSQL['user']}:{MYSQL['password']}@{MYSQL['host']}:{MYSQL['port']}"
-        url = f"ducklake+mysql://{login}/{name}?data_path={folder / 'data'}/"
-        try:
-            yield Place("mysql", url, "", f"{folder / 'data'}/")
-        finally:
-            cursor.execute(f"DROP DATABASE {name}")
+    with on_backend(request.param, tmp_path) as place:
+        yield place
 
 
 def rows(lake: Lake, name: str = "t") -> list[tuple[Any, ...]]:

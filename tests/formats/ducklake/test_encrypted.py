@@ -13,6 +13,8 @@ import fsspec
 import pytest
 
 import lakedbapi
+from compliance.peers.lakes import Place, on_backend, on_sqlite
+from tests.faults.test_remote_storage import S3Server
 
 SECRET = "a very secret text"
 
@@ -20,11 +22,14 @@ SECRET = "a very secret text"
 class Lake:
     """An encrypted lake (or one that is not) that keeps no rows in its catalog."""
 
-    def __init__(self, folder: Path, data_path: str | None = None, encrypted: bool = True) -> None:
-        self.url = f"ducklake:///{folder}/catalog.sqlite?data_path={data_path or folder / 'data'}/"
-        self.data = data_path or str(folder / "data")
-        url = f"{self.url}&encrypted={str(encrypted).lower()}"
-        self.connection = lakedbapi.connect(url, autocommit=True, data_inlining_row_limit=0)
+    def __init__(self, place: Place, encrypted: bool = True, **storage_options: Any) -> None:
+        self.url, self.data, self.storage_options = place.url, place.data_path, storage_options
+        self.connection = lakedbapi.connect(
+            f"{self.url}&encrypted={str(encrypted).lower()}",
+            autocommit=True,
+            data_inlining_row_limit=0,
+            storage_options=storage_options,
+        )
 
     def execute(self, sql: str) -> int:
         return self.connection.execute(sql).rowcount
@@ -33,18 +38,40 @@ class Lake:
         return self.connection.execute(sql).fetchall()
 
     def files(self) -> dict[str, bytes]:
-        filesystem, root = fsspec.url_to_fs(self.data)
+        filesystem, root = fsspec.url_to_fs(self.data, **self.storage_options)
+        filesystem.invalidate_cache()
         return {path: filesystem.cat_file(path) for path in filesystem.find(root)}
 
 
 @pytest.fixture
 def lake(tmp_path: Path) -> Iterator[Lake]:
-    yield from checked(Lake(tmp_path))
+    yield from checked(Lake(on_sqlite(tmp_path)))
 
 
 @pytest.fixture
-def remote(tmp_path: Path) -> Iterator[Lake]:
-    yield from checked(Lake(tmp_path, f"memory://lake-{uuid.uuid4().hex}/data"))
+def memory(tmp_path: Path) -> Iterator[Lake]:
+    yield from checked(Lake(remote(tmp_path, f"memory://lake-{uuid.uuid4().hex}/data/")))
+
+
+@pytest.fixture
+def s3(tmp_path: Path) -> Iterator[Lake]:
+    pytest.importorskip("moto.server")
+    server = S3Server()
+    options = {"key": "x", "secret": "y", "endpoint_url": server.endpoint}
+    bucket = f"lake-{uuid.uuid4().hex}"
+    fsspec.filesystem("s3", **options).mkdir(bucket)
+    yield from checked(Lake(remote(tmp_path, f"s3://{bucket}/data/"), **options))
+    server.close()
+
+
+def remote(folder: Path, data_path: str) -> Place:
+    return Place("sqlite", f"ducklake:///{folder}/catalog.sqlite?data_path={data_path}", "", data_path)
+
+
+@pytest.fixture(params=["sqlite", "postgresql", "mysql", "duckdb"])
+def on_databases(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Lake]:
+    with on_backend(request.param, tmp_path) as place:
+        yield from checked(Lake(place))
 
 
 def checked(lake: Lake) -> Iterator[Lake]:
@@ -83,14 +110,32 @@ def filled(lake: Lake) -> Lake:
     return fill(lake)
 
 
-@pytest.mark.parametrize("kind", ["lake", "remote"])
-def test_all_statements_write_encrypted_files(kind: str, request: pytest.FixtureRequest, tmp_path: Path) -> None:
-    encrypted: Lake = fill(request.getfixturevalue(kind))
-    plain = fill(Lake(tmp_path / "plain", encrypted=False))
+def check_all_statements(encrypted: Lake, folder: Path) -> None:
+    fill(encrypted)
+    plain = fill(Lake(on_sqlite(folder / "plain"), encrypted=False))
     for query in (TOTALS.format("t"), TOTALS.format("u"), "SELECT n FROM t WHERE i = 8"):
         assert encrypted.rows(query) == plain.rows(query)
     assert len(encrypted.files()) == len(plain.files()) > 8
     plain.connection.close()
+    encrypted.connection.close()
+    options = {"storage_options": encrypted.storage_options}
+    with lakedbapi.connect(encrypted.url, autocommit=True, data_inlining_row_limit=0, **options) as again:
+        assert again.execute("SELECT n FROM t WHERE i = 8").fetchall() == [({"a": 8, "b": [8], "c": None},)]
+        again.execute("CALL ducklake_rewrite_data_files('lake', 't', delete_threshold => 0)")
+        again.execute("CHECKPOINT")
+        assert again.execute("PURGE FROM t WHERE i = 8").fetchone() is not None
+        assert again.execute("SELECT n FROM t WHERE i IN (8, 9)").fetchall() == [({"a": 9, "b": [9], "c": None},)]
+
+
+def test_all_statements_write_encrypted_files(on_databases: Lake, tmp_path: Path) -> None:
+    check_all_statements(on_databases, tmp_path)
+
+
+@pytest.mark.parametrize("kind", ["memory", "s3"])
+def test_all_statements_write_encrypted_files_elsewhere(
+    kind: str, request: pytest.FixtureRequest, tmp_path: Path
+) -> None:
+    check_all_statements(request.getfixturevalue(kind), tmp_path)
 
 
 def test_a_transaction_reads_its_own_files(lake: Lake) -> None:
@@ -162,7 +207,7 @@ def test_folders_tell_no_values(filled: Lake) -> None:
 
 
 def test_the_choice_at_creation_stays(tmp_path: Path) -> None:
-    lake = Lake(tmp_path)
+    lake = Lake(on_sqlite(tmp_path))
     with lakedbapi.connect(lake.url) as again:
         assert again.execute(
             "SELECT value FROM ducklake_options('lake') WHERE option_name = 'encrypted'"
@@ -192,7 +237,7 @@ def test_an_attached_lake_can_be_encrypted(tmp_path: Path) -> None:
 def test_without_the_package_nothing_is_made_and_the_way_out_is_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    lake = Lake(tmp_path / "lake")
+    lake = Lake(on_sqlite(tmp_path / "lake"))
     lake.execute("CREATE TABLE t (i INTEGER)")
     monkeypatch.setitem(sys.modules, "cryptography.hazmat.primitives.ciphers.aead", None)
     with pytest.raises(lakedbapi.NotSupportedError, match=r"lakedbapi\[encryption\]"):
@@ -200,5 +245,5 @@ def test_without_the_package_nothing_is_made_and_the_way_out_is_named(
     assert not lake.files()
     lake.connection.close()
     with pytest.raises(lakedbapi.NotSupportedError, match=r"lakedbapi\[encryption\]"):
-        Lake(tmp_path / "other")
+        Lake(on_sqlite(tmp_path / "other"))
     assert not (tmp_path / "other" / "catalog.sqlite").exists()

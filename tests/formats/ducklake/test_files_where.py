@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
 
 import lakedbapi
-from compliance.peers.lakes import Place
+from compliance.peers.lakes import Place, on_backend
 from lakedbapi.formats.ducklake import snapshot as module
 from lakedbapi.formats.ducklake.catalog import DuckLakeCatalog
 from lakedbapi.formats.ducklake.snapshot import DuckLakeSnapshot
+
+
+@pytest.fixture(params=["sqlite", "postgresql", "mysql", "duckdb"])
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Place]:
+    with on_backend(request.param, tmp_path) as place:
+        yield place
 
 
 @pytest.fixture
