@@ -292,3 +292,85 @@ def test_a_dry_run_tells_all_and_changes_nothing(kept: Kept, call: str) -> None:
     done = kept(f"CALL {call.replace('dry_run => true, ', '')}")
     assert [row[0] for row in done] == [row[0] for row in told]
     assert kept.everything() != before or not told
+
+
+def test_nothing_is_left_of_dropped_objects(kept: Kept) -> None:
+    """But the snapshots' own rows, and schema `main`."""
+    kept("CREATE TABLE kept_table (i INTEGER)")
+    added = kept.data / "added.parquet"
+    kept.data.mkdir(exist_ok=True)
+    pq.write_table(pa.table({"k": [1, 2]}), added)
+    before = _objects(kept)
+    kept("CREATE SCHEMA s")
+    kept("CREATE TABLE s.t (k INTEGER, g VARCHAR)")
+    kept("COMMENT ON TABLE s.t IS 'c'")
+    kept("COMMENT ON COLUMN s.t.k IS 'c'")
+    kept("INSERT INTO s.t VALUES (1, 'inlined')")
+    kept("ALTER TABLE s.t SET PARTITIONED BY (g)")
+    kept("ALTER TABLE s.t SET SORTED BY (k DESC)")
+    kept("INSERT INTO s.t SELECT i, 'g' || i % 2 FROM range(100) r(i)")
+    kept("DELETE FROM s.t WHERE k = 3")
+    kept("DELETE FROM s.t WHERE k BETWEEN 20 AND 50")
+    kept("CALL ducklake_set_option('lake', 'parquet_compression', 'zstd', schema => 's', table_name => 't')")
+    kept("CREATE TABLE f (k BIGINT)")
+    kept(f"CALL ducklake_add_data_files('lake', 'f', '{added}')")
+    kept("CREATE VIEW v AS SELECT * FROM s.t")
+    kept("CREATE MACRO m(a, b := 2) AS a + b")
+    assert [name for name, rows in _objects(kept).items() if not rows] == ["file_variant_stats"]
+    assert _inlined(kept) >= {"ducklake_inlined_data_3_3", "ducklake_inlined_delete_3"}
+    for statement in ("DROP MACRO m", "DROP VIEW v", "DROP TABLE s.t", "DROP TABLE f", "DROP SCHEMA s"):
+        kept(statement)
+    kept(EXPIRE_ALL)
+    assert _objects(kept) == before
+    assert {name for name in _inlined(kept) if not name.startswith("ducklake_inlined_data_1_")} == set()
+    kept(CLEANUP)
+    assert kept.files() == set()
+
+
+OBJECTS = (
+    *("schema", "table", "column", "view", "macro", "macro_impl", "macro_parameters", "tag", "column_tag"),
+    *("data_file", "delete_file", "file_column_stats", "file_variant_stats", "file_partition_value"),
+    *("table_stats", "table_column_stats", "partition_info", "partition_column", "sort_info", "sort_expression"),
+    *("column_mapping", "name_mapping", "schema_versions", "inlined_data_tables", "metadata"),
+)
+
+
+def _objects(kept: Kept) -> dict[str, list[tuple[Any, ...]]]:
+    return {name: sorted(kept.catalog(f"SELECT * FROM ducklake_{name}"), key=repr) for name in OBJECTS}
+
+
+def _inlined(kept: Kept) -> set[str]:
+    """The inlined tables that there are in the database."""
+    catalog = kept.lake.connection.session.catalogs["lake"]
+    assert isinstance(catalog, DuckLakeCatalog)
+    with catalog.backend.read() as connection:
+        names = [f"ducklake_inlined_data_{table}_{version}" for table in range(8) for version in range(30)]
+        names += [f"ducklake_inlined_delete_{table}" for table in range(8)]
+        return {name for name in names if catalog.backend.has_table(connection, name)}
+
+
+def test_a_merged_file_stays_for_every_snapshot_that_sees_some_of_its_rows(kept: Kept) -> None:
+    kept("CREATE TABLE t (k INTEGER)")
+    for start in (0, 20, 40):
+        kept(f"INSERT INTO t SELECT i FROM range({start}, {start + 20}) r(i)")
+    kept("CALL ducklake_merge_adjacent_files('lake')")
+    kept("DROP TABLE t")
+    kept("CALL ducklake_expire_snapshots('lake', versions => [0, 1, 2, 4, 5])")
+    kept(CLEANUP)
+    kept(ORPHANS)
+    assert kept("SELECT count(*), max(k) FROM t AT (VERSION => 3)") == [(40, 39)]
+    kept(EXPIRE_ALL)
+    kept(CLEANUP)
+    assert kept.files() == set()
+
+
+def test_a_scheduled_file_that_an_entry_names_again_is_not_removed(due: Kept) -> None:
+    ((live,),) = due.catalog("SELECT path FROM ducklake_data_file")
+    due.catalog(
+        "INSERT INTO ducklake_files_scheduled_for_deletion (data_file_id, path, path_is_relative, schedule_start) "
+        f"VALUES (99, 'main/t/{live}', 1, '2020-01-01 00:00:00+00')"
+    )
+    assert not any(path.endswith(live) for (path,) in due(CLEANUP))
+    assert due.catalog("SELECT * FROM ducklake_files_scheduled_for_deletion") == []
+    assert due.files() == {f"main/t/{live}"}
+    assert due("SELECT count(*) FROM t") == [(120,)]
