@@ -255,14 +255,16 @@ class Target:
         `relations` are all that its text can name; `trees` are its parts, None for what only the engine understands.
         """
         own = tuple(part.casefold() for part in self.relation_name(self.table.name))
-        if not any(tuple(part.casefold() for part in name) == own for name in relations):
+        read = [relation for name, relation in relations.items() if tuple(part.casefold() for part in name) == own]
+        if not read:
             return False
+        called = {own[-1], *(name.name.casefold() for name, relation in relations.items() if relation in read)}
         if any(isinstance(relation, View) for relation in relations.values()):
             return True
         return any(
             tree is None
             or isinstance(tree, exp.Var)
-            or any(table.name.casefold() == own[-1] for table in tree.find_all(exp.Table))
+            or any(table.name.casefold() in called for table in tree.find_all(exp.Table))
             for tree in trees
         )
 

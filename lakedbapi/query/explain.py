@@ -14,7 +14,7 @@ from lakedbapi.model.scan import FileGroup, Scan
 from lakedbapi.query.filters import table_name
 from lakedbapi.query.plan import plan
 from lakedbapi.query.relations import relations
-from lakedbapi.sql.statements import Select, Travel
+from lakedbapi.sql.statements import Named, Select, Travel
 
 _SHOWN_FILES = 10
 
@@ -82,6 +82,8 @@ def _called(select: Select, name: RelationName) -> str:
     for special in select.specials:
         if special.name == name.name and isinstance(special.relation, Travel):
             return f"{special.relation.of} at {special.relation.kind} {special.relation.value.sql(dialect='duckdb')}"
+        if special.name == name.name and isinstance(special.relation, Named):
+            return str(special.relation.of)
     return ".".join(name)
 
 

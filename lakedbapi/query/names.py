@@ -9,6 +9,7 @@ from typing import NamedTuple
 from lakedbapi.context import Context
 from lakedbapi.errors import ProgrammingError
 from lakedbapi.model.catalog import SchemaInfo, TableInfo, ViewInfo
+from lakedbapi.sql.references import names_ref
 from lakedbapi.sql.statements import Name
 from lakedbapi.transaction import CatalogView
 
@@ -49,14 +50,29 @@ class NewName(NamedTuple):
     info: ViewInfo | None
 
 
+def _candidates(context: Context, name: Name) -> list[tuple[ResolvedSchema, str]]:
+    """Schemas that a table may be in, with its name there, the preferred one first: `t.branch_b` is a table of the
+    schema `t`, or else what the format calls so in the schema of the table `t`."""
+    parts = name.parts
+    if len(parts) < 2 or not names_ref(name.last):
+        return [(place, name.last) for place in _places(context, name)]
+    is_path = len(parts) == 2 or (len(parts) == 3 and catalog_alias(context, parts[0]) is not None)
+    joined = Name((*parts[:-2], f"{parts[-2]}.{name.last}"))
+    return [
+        *((place, name.last) for place in (_places(context, name) if is_path else ())),
+        *((place, joined.last) for place in _places(context, joined)),
+    ]
+
+
 def resolve_table(context: Context, name: Name) -> ResolvedTable:
     """The table that `name` means, read at `context.as_of`; ProgrammingError when there is none, or a view."""
-    for place in _places(context, name):
-        table = place.view.table(place.schema.name, name.last)
+    candidates = _candidates(context, name)
+    for place, last in candidates:
+        table = place.view.table(place.schema.name, last)
         if table is not None:
             return ResolvedTable(*place, table)
-    for place in _places(context, name):
-        if place.view.view(place.schema.name, name.last) is not None:
+    for place, last in candidates:
+        if place.view.view(place.schema.name, last) is not None:
             raise ProgrammingError(f"{name} is a view; this needs a table: name the table that the view reads")
     raise _unknown(context, "table", name)
 
@@ -83,11 +99,11 @@ def resolve_relation(context: Context, name: Name) -> ResolvedTable | ResolvedVi
 
 def find_relation(context: Context, name: Name) -> ResolvedTable | ResolvedView | None:
     """Like `resolve_relation`; None when there is neither."""
-    for place in _places(context, name):
-        table = place.view.table(place.schema.name, name.last)
+    for place, last in _candidates(context, name):
+        table = place.view.table(place.schema.name, last)
         if table is not None:
             return ResolvedTable(*place, table)
-        info = place.view.view(place.schema.name, name.last)
+        info = place.view.view(place.schema.name, last)
         if info is not None:
             return ResolvedView(*place, info)
     return None

@@ -33,7 +33,7 @@ from lakedbapi.query.names import DEFAULT_SCHEMA, ResolvedTable, find_relation, 
 from lakedbapi.query.prune import matching_files
 from lakedbapi.query.travel import point_of
 from lakedbapi.sql import render
-from lakedbapi.sql.statements import Function, InformationSchema, Select, Special, Travel
+from lakedbapi.sql.statements import Function, InformationSchema, Named, Select, Special, Travel
 from lakedbapi.transaction import CatalogView
 
 
@@ -83,6 +83,11 @@ def _tables_called(context: Context, specials: Sequence[Special], name: str) -> 
         if special.name == name and isinstance(special.relation, Travel):
             point = point_of(context, special.relation)
             resolved = resolve_relation(replace(context, as_of=point), special.relation.of)
+            if isinstance(resolved, ResolvedTable):
+                yield resolved.table
+            return
+        if special.name == name and isinstance(special.relation, Named):
+            resolved = resolve_relation(context, special.relation.of)
             if isinstance(resolved, ResolvedTable):
                 yield resolved.table
             return
@@ -276,6 +281,8 @@ class _Collector:
         inner = replace(self.context, search_path=(place.alias, place.schema), as_of=place.point)
         if isinstance(relation, Travel):
             self._add_travel(name, relation, inner)
+        elif isinstance(relation, Named):
+            self._add_named(name, relation, inner)
         elif isinstance(relation, Function):
             shown = frozenset() if self.expanding else self.hidden.get(special.name.casefold(), frozenset())
             for local, made in lake_function(inner, special.name, relation, shown).items():
@@ -297,6 +304,17 @@ class _Collector:
             return
         place = _Place(resolved.alias, resolved.schema.name, point, f" at {_shown(point)}")
         target = RelationName(place.alias, place.schema + place.suffix, resolved.info.name)
+        self._add_view(target, resolved.info, place)
+        self.found[name] = View(f"SELECT * FROM {'.'.join(map(quote_identifier, target))}")
+
+    def _add_named(self, name: RelationName, named: Named, context: Context) -> None:
+        resolved = resolve_relation(context, named.of)
+        if isinstance(resolved, ResolvedTable):
+            self._add_table(name, resolved.view, resolved.table, called=name.name)
+            self.found[RelationName(resolved.alias, resolved.schema.name, resolved.table.name)] = self.found[name]
+            return
+        place = _Place(resolved.alias, resolved.schema.name, context.as_of)
+        target = RelationName(place.alias, place.schema, resolved.info.name)
         self._add_view(target, resolved.info, place)
         self.found[name] = View(f"SELECT * FROM {'.'.join(map(quote_identifier, target))}")
 

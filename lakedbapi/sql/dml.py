@@ -18,6 +18,7 @@ from lakedbapi.sql.statements import (
     Merge,
     MergeAction,
     Name,
+    Named,
     OnConflict,
     Purge,
     Select,
@@ -82,7 +83,10 @@ def read_target(reader: Reader, specials: tuple[Special, ...]) -> Name:
     """The name of the table to change, which must be a plain one."""
     token = reader.peek()
     name = reader.name("the name of a table")
-    if any(name.last == special.name for special in specials):
+    relation = next((special.relation for special in specials if special.name == name.last), None)
+    if isinstance(relation, Named):
+        return relation.of
+    if relation is not None:
         raise reader.canonical.error(
             token.start, "only a table as it is now can be changed: no older version, no metadata"
         )

@@ -16,7 +16,7 @@ from lakedbapi.sql.expressions import expression, has_columns
 from lakedbapi.sql.keywords import NOT_AN_ALIAS, words
 from lakedbapi.sql.reader import Reader
 from lakedbapi.sql.relations import relation_starts
-from lakedbapi.sql.statements import Call, Function, InformationSchema, Name, Special, Travel
+from lakedbapi.sql.statements import Call, Function, InformationSchema, Name, Named, Special, Travel
 from lakedbapi.sql.tokens import NUMBER, PARAMETER, QUOTED, STRING, WORD, Canonical, Splice, Token
 
 LAKE_FUNCTIONS = words(
@@ -40,6 +40,8 @@ _PREFIX = "ducklake_"
 _NEEDS_QUALIFIER = PROCEDURES | words("list_files table_info options settings current_snapshot last_committed_snapshot")
 """Functions that need a catalog before them, or the prefix, because the bare names are too common."""
 
+_REFS = ("branch_", "tag_")
+_WITHOUT_ALIAS = (["table"], ["truncate"], ["describe"], ["desc"])
 _VALUES = (NUMBER, STRING, PARAMETER)
 _KINDS = {"version": "version", "system_version": "version", "timestamp": "timestamp", "system_time": "timestamp"}
 
@@ -48,7 +50,7 @@ _KINDS = {"version": "version", "system_version": "version", "timestamp": "times
 class Found:
     """A special relation: `name_tokens` is the range of the tokens that name it, `clause` that of its AS OF clause."""
 
-    relation: Travel | Function | InformationSchema
+    relation: Travel | Named | Function | InformationSchema
     name_tokens: tuple[int, int]
     clause: tuple[int, int] | None
     alias: str | None
@@ -70,7 +72,12 @@ def find_specials(canonical: Canonical, tokens: Sequence[Token]) -> tuple[tuple[
         splices.append(Splice(tokens[start].start, tokens[end - 1].end, replacement))
         if found.clause is not None:
             splices.append(Splice(tokens[found.clause[0]].start, tokens[found.clause[1] - 1].end, ""))
-    return tuple(specials), splices + _unqualified_columns(tokens, splices)
+    named = [special.relation.of.parts for special in specials if isinstance(special.relation, Named)]
+    return tuple(specials), [
+        *splices,
+        *_unqualified_columns(tokens, splices),
+        *(splice for parts in set(named) for splice in _unqualified(tokens, parts, splices)),
+    ]
 
 
 def _find(canonical: Canonical, tokens: Sequence[Token]) -> list[Found]:
@@ -102,17 +109,33 @@ def _special_at(reader: Reader) -> Found | None:
         )
     if reader.at("@") and reader.peek().start == reader.tokens[end - 1].end:
         _refuse_at_version(reader, ".".join(parts))
-    return _travel(reader, start, end, Name(parts))
+    return _travel(reader, start, end, Name(parts)) or _ref(reader, start, end, parts)
 
 
 def _skip_path(reader: Reader) -> bool:
-    """Move behind `a.b.c`; False when it has too many parts to be a relation."""
+    """Move behind `a.b.c`, or `a.b.c.branch_d`; False when it has too many parts to be a relation."""
     reader.position += 1
     count = 1
     while reader.at(".") and reader.peek(1).is_identifier:
         reader.position += 2
         count += 1
-    return count <= 3
+    return count <= 3 or (count == 4 and names_ref(reader.tokens[reader.position - 1].value))
+
+
+def names_ref(part: str) -> bool:
+    """Whether the last part of a name may be that of a branch or tag."""
+    return part.casefold().startswith(_REFS)
+
+
+def _ref(reader: Reader, start: int, end: int, parts: tuple[str, ...]) -> Found | None:
+    """A branch or tag; where a statement has no place for an alias it is left as it is."""
+    before = [token.key for token in reader.tokens[max(start - 2, 0) : start]]
+    is_plain = before[-1:] == ["into"] and before[:1] != ["merge"]
+    if len(parts) < 2 or not names_ref(parts[-1]) or is_plain or before[-1:] in _WITHOUT_ALIAS:
+        return None
+    reader.position = end
+    has_alias = not reader.at("set") and _alias(reader) is not None
+    return Found(Named(Name(parts)), (start, end), None, None if has_alias else parts[-1])
 
 
 def _is_lake_function(parts: tuple[str, ...]) -> bool:
@@ -312,4 +335,19 @@ def _unqualified_columns(tokens: Sequence[Token], splices: Sequence[Splice]) -> 
         and (i == 0 or tokens[i - 1].key != ".")
         and tokens[i + 1].key == tokens[i + 3].key == "."
         and all(tokens[i + n].kind in (WORD, QUOTED) or tokens[i + n].key == "*" for n in (2, 4))
+    ]
+
+
+def _unqualified(tokens: Sequence[Token], parts: Sequence[str], splices: Sequence[Splice]) -> list[Splice]:
+    """`a.branch_b.column` must lose what stands before the last part of the relation, which is an alias now."""
+    replaced = {splice.start for splice in splices}
+    path = [part.casefold() for part in parts]
+    width = 2 * len(path)
+    return [
+        Splice(token.start, tokens[i + width - 2].start, "")
+        for i, token in enumerate(tokens[: 1 - width] if width > 1 else ())
+        if token.start not in replaced
+        and (i == 0 or tokens[i - 1].key != ".")
+        and all(tokens[i + n].key == "." for n in range(1, width, 2))
+        and [tokens[i + n].value.casefold() for n in range(0, width, 2)] == path
     ]

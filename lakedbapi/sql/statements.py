@@ -44,6 +44,14 @@ class Travel:
 
 
 @dataclass(frozen=True)
+class Named:
+    """`of` with a last part such as `branch_b` or `tag_x`: a table of that name, or a branch or tag of the table that
+    the parts before it name."""
+
+    of: Name
+
+
+@dataclass(frozen=True)
 class Function:
     """A lake table function in FROM, e.g. `table_changes('t', 1, 3)`; `name` may be qualified by a catalog
     (`lake.snapshots()`)."""
@@ -67,7 +75,7 @@ class Special:
     """A relation that is no plain table name; in `text` it stands as the quoted identifier `name`."""
 
     name: str
-    relation: Union[Travel, Function, InformationSchema]
+    relation: Union[Travel, Named, Function, InformationSchema]
 
 
 @dataclass(frozen=True)

@@ -106,9 +106,15 @@ class Attempt:
             snapshot = self._snapshot()
             self._storage.write_all_exclusive(self.written)
             changed.append(updates.AddSnapshotUpdate(snapshot=snapshot))
-            main = None if self._head is None else self._head.metadata.refs.get(MAIN_BRANCH)
-            changed.append(moved_ref(MAIN_BRANCH, main, snapshot.snapshot_id))
+            before = None if self._head is None else self._head.metadata.refs.get(self._branch)
+            changed.append(moved_ref(self._branch, before, snapshot.snapshot_id))
         return (self._requirements(), tuple(changed)) if changed else None
+
+    @property
+    def _branch(self) -> str:
+        branch = MAIN_BRANCH if self._head is None else self._head.branch
+        assert branch is not None
+        return branch
 
     def _rewrites_manifests(self) -> bool:
         if not self._plan.rewrites_manifests or self._head is None:
@@ -132,7 +138,9 @@ class Attempt:
         metadata = head.metadata
         return (
             updates.AssertTableUUID(uuid=metadata.table_uuid),
-            updates.AssertRefSnapshotId(ref="main", snapshot_id=None if head.snapshot_id < 0 else head.snapshot_id),
+            updates.AssertRefSnapshotId(
+                ref=self._branch, snapshot_id=None if head.snapshot_id < 0 else head.snapshot_id
+            ),
             updates.AssertCurrentSchemaId(current_schema_id=metadata.current_schema_id),
             updates.AssertDefaultSpecId(default_spec_id=metadata.default_spec_id),
             updates.AssertDefaultSortOrderId(default_sort_order_id=metadata.default_sort_order_id),

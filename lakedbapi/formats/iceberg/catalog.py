@@ -9,6 +9,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 
+from pyiceberg.table.refs import MAIN_BRANCH
+
 from lakedbapi.errors import NotSupportedError, ProgrammingError
 from lakedbapi.formats.base import Capabilities, Catalog, ChangeScan, CommitResult, Snapshot
 from lakedbapi.formats.iceberg import client_fixes
@@ -31,13 +33,14 @@ from lakedbapi.formats.iceberg.refs import IcebergRefs
 from lakedbapi.formats.iceberg.snapshot import IcebergSnapshot
 from lakedbapi.formats.iceberg.sources import CatalogSource, Namespace, Source
 from lakedbapi.formats.iceberg.specs import TRANSFORMS, engine_partitioning
-from lakedbapi.formats.iceberg.table import TableVersion
-from lakedbapi.formats.iceberg.travel import point_in
+from lakedbapi.formats.iceberg.table import TableVersion, check_whole
+from lakedbapi.formats.iceberg.travel import check_ref, named_ref, point_in
 from lakedbapi.formats.maintenance import Maintenance
 from lakedbapi.formats.refs import Refs
 from lakedbapi.model.catalog import AsOf, PartitionSpec, SchemaInfo, SnapshotInfo, TableInfo
 from lakedbapi.model.changes import Changes
 from lakedbapi.model.layout import FileLayout
+from lakedbapi.model.refs import BRANCH
 from lakedbapi.storage.filesystem import Storage
 
 READING = Capabilities(
@@ -94,7 +97,7 @@ class IcebergCatalog(Catalog):
         self._lock = threading.RLock()
         self._numbers: dict[tuple[str, ...], int] = {}
         self._named: list[tuple[str, ...]] = []
-        self._versions: OrderedDict[tuple[str, int, int], TableVersion] = OrderedDict()
+        self._versions: OrderedDict[tuple[str, int, int, str | None], TableVersion] = OrderedDict()
         self._locations: set[str] = set()
         self._new_locations: dict[str, str] = {}
         """Places of tables that were not there when their rows were written, by uuid."""
@@ -134,19 +137,37 @@ class IcebergCatalog(Catalog):
         return self.named(schema.id) if schema.id >= 0 else tuple(schema.name.split("."))
 
     def load(self, namespace: Namespace, table: str, at: AsOf | None) -> TableVersion | None:
-        """The table now, or at a point of its history; None when there is none of that name."""
+        """The table now, or at a point of its history; None when there is none of that name. The name may be one of a
+        branch or tag, `t.branch_b`."""
+        name = ".".join((*namespace, table))
+        branch: str | None = MAIN_BRANCH
         loaded = self.source.load(namespace, table)
+        named = named_ref(table) if loaded is None else None
+        if named is not None:
+            table, kind, ref = named
+            loaded = self.source.load(namespace, table)
+            if loaded is None or at is not None:
+                return None
+            check_ref(loaded.metadata, name, kind, ref)
+            at, branch = AsOf(ref=ref), ref if kind == BRANCH else None
         if loaded is None:
             return None
-        name = ".".join((*namespace, table))
-        version = TableVersion(name, loaded.metadata, point_in(loaded.metadata, name, at), loaded.paths, loaded.storage)
-        key = loaded.metadata_location, version.snapshot_id, version.point.schema.schema_id
+        point = point_in(loaded.metadata, name, at)
+        version = TableVersion(name, loaded.metadata, point, loaded.paths, loaded.storage, branch)
+        key = loaded.metadata_location, version.snapshot_id, version.point.schema.schema_id, branch
         with self._lock:
             known = self._versions.setdefault(key, version)
             self._versions.move_to_end(key)
             while len(self._versions) > _KEPT:
                 self._versions.popitem(last=False)
         return known
+
+    def load_whole(self, namespace: Namespace, table: str) -> TableVersion | None:
+        """The table now; NotSupportedError for one of its branches or tags."""
+        version = self.load(namespace, table, None)
+        if version is not None:
+            check_whole(version, "maintenance")
+        return version
 
     def history(self, table: TableInfo | None = None) -> Sequence[SnapshotInfo]:
         if table is None:
@@ -183,6 +204,8 @@ class IcebergCatalog(Catalog):
 
     def check_table(self, snapshot: Snapshot, old: TableInfo | None, table: TableInfo) -> None:
         assert isinstance(snapshot, IcebergSnapshot)
+        if table.id >= 0:
+            check_whole(snapshot.version_of(table), "ALTER TABLE")
         committed = snapshot.table_of(table.id) if table.id >= 0 else None
         if committed is None or old is None:
             check_new(table)
@@ -197,6 +220,12 @@ class IcebergCatalog(Catalog):
             )
 
     def check_rows_writable(self, snapshot: Snapshot, table: TableInfo) -> None:
+        assert isinstance(snapshot, IcebergSnapshot)
+        if table.id >= 0 and snapshot.version_of(table).branch is None:
+            raise NotSupportedError(
+                f"{table.name} is a tag, whose rows never change: ALTER TABLE … CREATE BRANCH b AS OF VERSION … makes "
+                "a branch of its snapshot"
+            )
         if format_version(table.properties) < DEFAULT_VERSION:
             raise NotSupportedError(
                 f"table {table.name} has format version 1, in which rows cannot be changed here: ALTER TABLE "

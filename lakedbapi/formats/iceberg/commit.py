@@ -12,14 +12,16 @@ from pyiceberg.exceptions import (
     NoSuchTableError,
     TableAlreadyExistsError,
 )
+from pyiceberg.table.refs import MAIN_BRANCH
 
-from lakedbapi.errors import CommitUnknownError, ConflictError, Error
+from lakedbapi.errors import CommitUnknownError, ConflictError, Error, ProgrammingError
 from lakedbapi.formats.iceberg.attempt import Attempt
 from lakedbapi.formats.iceberg.conflicts import check, conflict
 from lakedbapi.formats.iceberg.failures import reported
 from lakedbapi.formats.iceberg.plan import Plan
 from lakedbapi.formats.iceberg.sources import CatalogSource
 from lakedbapi.formats.iceberg.table import TableVersion
+from lakedbapi.formats.iceberg.travel import named_ref
 from lakedbapi.storage.filesystem import Storage
 
 if TYPE_CHECKING:
@@ -42,7 +44,9 @@ class TableCommit:
         self._plan = plan
         self._location = location
         self._storage = storage if plan.base is None else plan.base.storage
-        self._identifier = (*plan.namespace, plan.table.name if plan.old is None else plan.old.name)
+        self._name = plan.table.name if plan.old is None else plan.old.name
+        named = None if plan.base is None or plan.base.branch == MAIN_BRANCH else named_ref(self._name)
+        self._identifier = (*plan.namespace, self._name if named is None else named[0])
         self.attempts = 0
         self.attempt: Attempt
 
@@ -67,7 +71,10 @@ class TableCommit:
 
     def _head(self) -> TableVersion:
         """The newest snapshot, after a check of what others committed since the plan's."""
-        head = self._catalog.load(self._plan.namespace, self._identifier[-1], None)
+        try:
+            head = self._catalog.load(self._plan.namespace, self._name, None)
+        except ProgrammingError as error:
+            raise conflict(self._plan, "dropped the branch") from error
         if head is None:
             raise conflict(self._plan, "dropped the table")
         check(self._catalog, self._plan, head)

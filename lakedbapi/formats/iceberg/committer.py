@@ -11,6 +11,7 @@ from lakedbapi.formats.iceberg.commit import TableCommit
 from lakedbapi.formats.iceberg.plan import Plan
 from lakedbapi.formats.iceberg.snapshot import IcebergSnapshot
 from lakedbapi.formats.iceberg.sources import CatalogSource, Namespace
+from lakedbapi.formats.iceberg.table import check_whole
 from lakedbapi.model.catalog import TableInfo
 from lakedbapi.model.changes import Changes, RowChanges
 
@@ -70,6 +71,8 @@ class Committer:
     def _commit_one(self, plan: Plan) -> tuple[int | None, int]:
         if plan.new is None:
             assert plan.old is not None
+            assert plan.base is not None
+            check_whole(plan.base, "DROP TABLE")
             self._source.drop_table((*plan.namespace, plan.old.name))
             return -1, 1
         renamed = plan.old is not None and not plan.is_replaced and plan.old.name != plan.new.name

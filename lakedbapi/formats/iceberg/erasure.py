@@ -152,7 +152,7 @@ class IcebergErasure(Erasure):
         return [*(Ended("snapshot", str(id)) for id in sorted(expiry.snapshots)), *refs]
 
     def _version(self, table: TableInfo) -> TableVersion:
-        version = self._catalog.load(self._catalog.named(table.schema_id), table.name, None)
+        version = self._catalog.load_whole(self._catalog.named(table.schema_id), table.name)
         if version is None:
             raise ConflictError(f"table {table.name} was dropped by another transaction")
         return version

@@ -122,7 +122,7 @@ class IcebergMaintenance(Maintenance):
         return removed
 
     def _version(self, table: TableInfo) -> TableVersion:
-        version = self._catalog.load(self._catalog.named(table.schema_id), table.name, None)
+        version = self._catalog.load_whole(self._catalog.named(table.schema_id), table.name)
         if version is None:
             raise ConflictError(f"table {table.name} was dropped by another transaction")
         return version
@@ -141,7 +141,7 @@ class IcebergMaintenance(Maintenance):
             removed += vacuum(
                 self._source,
                 (*namespace, each.name),
-                partial(self._catalog.load, namespace, each.name, None),
+                partial(self._catalog.load_whole, namespace, each.name),
                 cutoff,
                 min(unknown, ago(_ORPHAN_AGE)),
                 dry_run=dry_run,

@@ -84,7 +84,7 @@ class IcebergRefs(Refs):
         source, namespace = self._catalog.source, self._catalog.named(table.schema_id)
         assert isinstance(source, CatalogSource)
         for _ in range(_ATTEMPTS):
-            version = self._catalog.load(namespace, table.name, None)
+            version = self._catalog.load_whole(namespace, table.name)
             if version is None:
                 raise ConflictError(f"table {table.name} was dropped by another transaction")
             _check_format(version)

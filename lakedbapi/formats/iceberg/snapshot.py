@@ -9,14 +9,17 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
+from pyiceberg.table.refs import MAIN_BRANCH
 
 from lakedbapi.errors import Error
 from lakedbapi.formats.base import Snapshot
 from lakedbapi.formats.iceberg.inspect import METADATA_TABLES
 from lakedbapi.formats.iceberg.sources import LoadedView, Namespace
 from lakedbapi.formats.iceberg.table import TableVersion
+from lakedbapi.formats.iceberg.travel import named_ref
 from lakedbapi.formats.tree import MAIN
 from lakedbapi.model.catalog import AsOf, SchemaInfo, TableInfo, ViewInfo
+from lakedbapi.model.refs import BRANCH
 from lakedbapi.model.scan import ColumnBounds, FileGroup, PartitionColumn, RowGroup
 
 if TYPE_CHECKING:
@@ -74,7 +77,12 @@ class IcebergSnapshot(Snapshot):
 
     def table_of(self, id: int) -> TableInfo | None:
         known = next((info for info in self._infos.values() if info is not None and info.id == id), None)
-        return known if known is not None else self.tables().get(id)
+        if known is not None or id < 0:
+            return known
+        *namespace, name, _ = self._catalog.named(id)
+        schema = self.find_schema(".".join(namespace))
+        found = None if schema is None else self.find_table(schema, name)
+        return found if found is not None and found.id == id else self.tables().get(id)
 
     def find_table(self, schema: SchemaInfo, name: str) -> TableInfo | None:
         known = None if schema.id in self._names else self._catalog.names.table(schema.id, name)
@@ -82,7 +90,17 @@ class IcebergSnapshot(Snapshot):
         if found is not None:
             return found
         real = self._names_in(schema).get(name.casefold())
-        return None if real is None else self._load(schema, real)
+        if real is not None:
+            return self._load(schema, real)
+        named = named_ref(name)
+        return None if named is None else self._find_ref(schema, *named)
+
+    def _find_ref(self, schema: SchemaInfo, table: str, kind: str, ref: str) -> TableInfo | None:
+        """What is `table.branch_b` or `table.tag_b` to a statement."""
+        found = self.find_table(schema, table)
+        if found is None or (kind, ref) == (BRANCH, MAIN_BRANCH):
+            return found
+        return self._load(schema, f"{found.name}.{kind}_{ref}")
 
     def _load(self, schema: SchemaInfo, real: str) -> TableInfo | None:
         key = schema.id, real

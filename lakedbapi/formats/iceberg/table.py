@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyiceberg.partitioning import PartitionSpec
 from pyiceberg.table.metadata import TableMetadata
+from pyiceberg.table.refs import MAIN_BRANCH
 
 from lakedbapi.errors import DataError, NotSupportedError
 from lakedbapi.formats.iceberg.delete_index import DeleteIndex, path_bounds
@@ -54,13 +55,15 @@ from lakedbapi.storage.filesystem import Storage
 
 @dataclass(frozen=True)
 class TableVersion:
-    """`name` is the qualified name, for messages."""
+    """`name` is the qualified name, for messages; `branch` the one whose newest snapshot it is, None for a tag or an
+    older snapshot."""
 
     name: str
     metadata: TableMetadata
     point: Point
     paths: Paths
     storage: Storage
+    branch: str | None = MAIN_BRANCH
 
     def info(self, id: int, schema_id: int, name: str) -> TableInfo:
         metadata = self.metadata
@@ -302,3 +305,11 @@ class TableVersion:
         """The entries of `files`, a subset of the table's in its order."""
         everything = self.live.data
         return everything if files.num_rows == everything.num_rows else everything.take(files.column("file_id"))
+
+
+def check_whole(version: TableVersion, what: str) -> None:
+    """NotSupportedError for a branch or tag, where `what` is for tables."""
+    if version.branch != MAIN_BRANCH:
+        raise NotSupportedError(
+            f"{version.name} is a branch or tag, and {what} is for its table: name that, or ALTER TABLE … DROP BRANCH b"
+        )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from datetime import datetime, timezone
 
@@ -12,6 +13,8 @@ from pyiceberg.table.snapshots import Snapshot
 
 from lakedbapi.errors import ProgrammingError
 from lakedbapi.model.catalog import AsOf
+
+_NAMED = re.compile(r"(.+)\.(branch|tag)_(.+)", re.IGNORECASE | re.DOTALL)
 
 
 @dataclass(frozen=True)
@@ -73,6 +76,20 @@ def _id_at(metadata: TableMetadata, name: str, instant: datetime) -> int:
     if not before:
         raise ProgrammingError(f"table {name} has no snapshot at {instant}: it keeps {_kept(metadata)}")
     return before[-1]
+
+
+def check_ref(metadata: TableMetadata, name: str, kind: str, ref: str) -> None:
+    """ProgrammingError where the table has none of that kind and name."""
+    found = metadata.refs.get(ref)
+    if found is None or found.snapshot_ref_type != kind:
+        known = ", ".join(sorted(f"{each.snapshot_ref_type}_{other}" for other, each in metadata.refs.items()))
+        raise ProgrammingError(f"{name} does not exist: the table has {known or 'no branches and tags'}")
+
+
+def named_ref(name: str) -> tuple[str, str, str] | None:
+    """Table, `branch` or `tag`, and its name, of what Spark calls `table.branch_name`; None for any other name."""
+    found = _NAMED.fullmatch(name)
+    return None if found is None else (found[1], found[2].casefold(), found[3])
 
 
 def lineage(metadata: TableMetadata, id: int | None) -> list[Snapshot]:
