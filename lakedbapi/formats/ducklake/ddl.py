@@ -18,7 +18,6 @@ from lakedbapi.formats.ducklake.columns import Numbering, flatten, type_name
 from lakedbapi.formats.ducklake.ids import uuid7
 from lakedbapi.formats.ducklake.paths import relative_to
 from lakedbapi.formats.ducklake.stats import fits
-from lakedbapi.formats.ducklake.versions import has_1_1
 from lakedbapi.model.catalog import Constraint, MacroInfo, PartitionSpec, SchemaInfo, TableInfo, ViewInfo
 from lakedbapi.model.changes import Changes
 from lakedbapi.model.types import Field
@@ -111,7 +110,7 @@ class Definitions:
                 attempt.end(table, table.c.table_id.in_(tables))
         if views:
             attempt.end(rows.view, rows.view.c.view_id.in_(views))
-            if has_1_1(rows.version):
+            if rows.view_column_tag is not None:
                 attempt.end(rows.view_column_tag, rows.view_column_tag.c.view_id.in_(views))
         if schemas or tables or views:
             attempt.end(rows.tag, rows.tag.c.object_id.in_([*schemas, *tables, *views]))

@@ -21,7 +21,6 @@ from lakedbapi.formats.ducklake.live_deletes import chunks
 from lakedbapi.formats.ducklake.objects import visible
 from lakedbapi.formats.ducklake.paths import relative_to
 from lakedbapi.formats.ducklake.stored_files import entered_files, entered_paths, normalized, table_directories
-from lakedbapi.formats.ducklake.versions import has_1_1
 from lakedbapi.formats.maintenance import Expired
 from lakedbapi.model.catalog import SnapshotInfo
 
@@ -174,7 +173,7 @@ class _Expiry:
     def _forget_objects(self) -> None:
         tables, data = self._tables, self._tables.data_file
         versioned = [tables.schema, tables.view, tables.macro, tables.tag, tables.column_tag, tables.sort_info]
-        if has_1_1(tables.version):
+        if tables.view_column_tag is not None:
             versioned.append(tables.view_column_tag)
         for table in versioned:
             self._delete(table, self._unseen(table))

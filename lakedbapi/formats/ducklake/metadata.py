@@ -404,7 +404,9 @@ class Tables:
             _text("sort_direction"),
             _text("null_order"),
         )
-        if has_1_1(version):
+        self.view_column_tag: Table | None = None
+        """Came with 1.1, but not with its first development versions."""
+        if has_1_1(version) and ("ducklake_view_column_tag", "view_id") not in lacking:
             self.view_column_tag = self._table(
                 "view_column_tag",
                 _big("view_id"),

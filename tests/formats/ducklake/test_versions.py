@@ -306,8 +306,12 @@ def test_a_development_version_is_used_with_the_columns_it_has(connect: Connect,
         catalog_rows(tmp_path, f"ALTER TABLE ducklake_{table} DROP COLUMN {name}")
     for name in ("row_id", "begin_snapshot", "end_snapshot"):
         catalog_rows(tmp_path, f"ALTER TABLE ducklake_inlined_data_1_1 RENAME COLUMN _ducklake_{name} TO {name}")
+    catalog_rows(tmp_path, "DROP TABLE ducklake_view_column_tag")
     catalog_rows(tmp_path, "UPDATE ducklake_metadata SET value = '1.1-dev1' WHERE key = 'version'")
     run = connect()
+    run("CREATE VIEW v AS SELECT * FROM t")
+    run("DROP VIEW v")
+    run("CALL ducklake_expire_snapshots('lake', older_than => now())")
     run("INSERT INTO t SELECT * FROM range(50)")
     run("INSERT INTO t VALUES (100), (101)")
     run("DELETE FROM t WHERE i IN (3, 100)")
@@ -315,6 +319,38 @@ def test_a_development_version_is_used_with_the_columns_it_has(connect: Connect,
     run("CALL ducklake_migrate('lake', '1.1')")
     run("DELETE FROM t WHERE i = 101")
     assert run("SELECT count(*), max(i) FROM t") == [(49, 49)]
+    assert catalog_rows(tmp_path, "SELECT * FROM ducklake_view_column_tag") == []
+
+
+def test_tags_of_other_programs_stay_until_what_they_are_about_goes(connect: Connect, tmp_path: Path) -> None:
+    run = connect(ducklake_version="1.1")
+    run("CREATE SCHEMA s")
+    run("CREATE TABLE s.t (i INTEGER, j INTEGER)")
+    run("CREATE VIEW s.v AS SELECT 1 AS x")
+    for id in (1, 2, 3):
+        catalog_rows(tmp_path, f"INSERT INTO ducklake_tag VALUES ({id}, 3, NULL, 'owner', 'ada')")
+    catalog_rows(tmp_path, "INSERT INTO ducklake_column_tag VALUES (2, 1, 3, NULL, 'owner', 'ada')")
+    catalog_rows(tmp_path, "INSERT INTO ducklake_view_column_tag VALUES (3, 'x', 3, NULL, 'owner', 'ada')")
+    ends = " UNION ALL ".join(
+        f"SELECT end_snapshot FROM ducklake_{table} WHERE key = 'owner'"
+        for table in ("tag", "column_tag", "view_column_tag")
+    )
+    for statement in (
+        "COMMENT ON TABLE s.t IS 'c'",
+        "COMMENT ON COLUMN s.t.i IS 'c'",
+        "COMMENT ON VIEW s.v IS 'c'",
+        "ALTER TABLE s.t RENAME i TO k",
+        "ALTER TABLE s.t DROP COLUMN j",
+        "ALTER TABLE s.t RENAME TO u",
+        "ALTER VIEW s.v RENAME TO w",
+        "COMMENT ON TABLE s.u IS NULL",
+    ):
+        run(statement)
+        assert catalog_rows(tmp_path, ends) == [(None,)] * 5, statement
+    for statement in ("DROP VIEW s.w", "DROP TABLE s.u", "DROP SCHEMA s"):
+        run(statement)
+    last = catalog_rows(tmp_path, "SELECT max(snapshot_id) FROM ducklake_snapshot")[0][0]
+    assert sorted(catalog_rows(tmp_path, ends)) == [(last - 2,), (last - 2,), (last - 1,), (last - 1,), (last,)]
 
 
 def test_schemas_inside_of_schemas_are_told_apart(connect: Connect, tmp_path: Path) -> None:
