@@ -9,6 +9,7 @@ from lakedbapi.errors import ProgrammingError
 from lakedbapi.formats.base import Catalog
 from lakedbapi.model.catalog import SchemaInfo, SortField, TableInfo
 from lakedbapi.model.changes import StagedRows, WrittenFile
+from lakedbapi.model.table_options import CODEC, CODEC_LEVEL, check_option
 from lakedbapi.sql import guard
 from lakedbapi.transaction import CatalogView, Transaction
 
@@ -67,11 +68,12 @@ def write_options(catalog: Catalog, schema: SchemaInfo, table: TableInfo) -> Wri
         return _size(name, value(name))
 
     defaults = WriteOptions(directory="")
+    check_option(CODEC, value(CODEC))  # Another program may have set it.
     return WriteOptions(
         directory=catalog.data_directory(table, schema),
         layout=catalog.file_layout(table),
-        compression=value("parquet_compression") or defaults.compression,
-        compression_level=size("parquet_compression_level"),
+        compression=value(CODEC) or defaults.compression,
+        compression_level=size(CODEC_LEVEL),
         row_group_size=size("parquet_row_group_size"),
         row_group_size_bytes=size("parquet_row_group_size_bytes"),
         parquet_version=value("parquet_version"),

@@ -1,4 +1,4 @@
-"""The options of tables that are the same in all formats: how files lose rows."""
+"""The options of tables that are the same in all formats: how files lose rows, and how they are compressed."""
 
 from __future__ import annotations
 
@@ -8,16 +8,27 @@ WRITE_MODE = "lake.write_mode"
 DELETED_FRACTION = "lake.rewrite_deleted_fraction"
 MAX_ROWS = "lake.rewrite_max_rows"
 
+CODEC = "parquet_compression"
+CODEC_LEVEL = "parquet_compression_level"
+CODECS = ("uncompressed", "snappy", "gzip", "zstd", "brotli", "lz4", "lz4_raw")
+
 MERGE_ON_READ = "merge-on-read"
 COPY_ON_WRITE = "copy-on-write"
 AUTO = "auto"
 
 
-def check_option(name: str, value: str | None) -> None:
-    """ProgrammingError for a value that one of these options cannot have. Other options are not looked at."""
+def check_option(name: str, value: str | None, called: str | None = None) -> None:
+    """ProgrammingError for a value that one of these options cannot have. Other options are not looked at.
+
+    `called` is what a format calls the option.
+    """
     if value is None:
         return
     name = name.casefold()
+    if name == CODEC and value.casefold() not in CODECS:
+        raise _refused(called or name, value, f"{', '.join(CODECS[:-1])} or {CODECS[-1]}")
+    if name == CODEC_LEVEL and not value.strip().isdecimal():
+        raise _refused(called or name, value, "a whole number")
     if name == WRITE_MODE and value.casefold() not in (MERGE_ON_READ, COPY_ON_WRITE, AUTO):
         raise _refused(name, value, f"{MERGE_ON_READ}, {COPY_ON_WRITE} or {AUTO}")
     if name == DELETED_FRACTION and not _is_fraction(value):

@@ -123,7 +123,7 @@ _FOREIGN = (
     (r"insert (?!into|or|overwrite|ignore)", "INSERT without INTO", "INSERT INTO t …"),
     (r"(.* )?limit \S+ ?,", "LIMIT offset, count", "LIMIT count OFFSET offset"),
     (r"(.* )?select (distinct )?top\b", "SELECT TOP", "SELECT … LIMIT n"),
-    (r".*\bwith \( \)", "a hint of a table", "leave it out"),
+    (r"select .*\bwith \( \)", "a hint of a table", "leave it out"),
     (r"select .*\binto \S+ from\b", "SELECT … INTO", "CREATE TABLE new AS SELECT …"),
     (r".* (rlike|regexp) ", "RLIKE or REGEXP", "regexp_matches(text, 'pattern') or text ~ 'pattern' for all of it"),
     (r".* lateral view\b", "LATERAL VIEW", "SELECT …, unnest(list) FROM t, or FROM t, unnest(t.list) AS u(x)"),

@@ -968,3 +968,25 @@ def test_messages_quote_the_names_that_need_it(lake: Lake) -> None:
     if lake.kind.format == "delta":
         with pytest.raises(lakedbapi.NotSupportedError, match='ALTER TABLE "my table" SET'):
             lake('ALTER TABLE "my table" DROP COLUMN v')
+
+
+def test_a_codec_that_nobody_knows_is_refused_when_it_is_set(lake: Lake) -> None:
+    codec = {"iceberg": "write.parquet.compression-codec", "delta": "delta.parquet.compression.codec"}
+    names = {codec.get(lake.kind.format, "parquet_compression"), "parquet_compression"}
+    for number, name in enumerate(sorted(names)):
+        with pytest.raises(lakedbapi.ProgrammingError, match=f"{name}.* cannot be 'nonsense'.*zstd"):
+            lake.create("CREATE TABLE u (id INTEGER)", **{name: "nonsense"})
+        lake.connection.rollback()
+        lake.create(f"CREATE TABLE t{number} (id INTEGER)", **{name: "GZIP"})
+        with pytest.raises(lakedbapi.ProgrammingError, match=f"{name}.* cannot be 'nonsense'.*zstd"):
+            lake(f"ALTER TABLE t{number} SET ('{name}' = 'nonsense')")
+        lake.connection.rollback()
+        assert lake(f"INSERT INTO t{number} SELECT i FROM range(100) r(i)") == 100
+        lake.commit()
+        assert lake(f"SELECT count(*) FROM t{number}") == [(100,)]
+
+
+def test_a_level_that_is_no_number_is_refused_when_it_is_set(lake: Lake) -> None:
+    name = "write.parquet.compression-level" if lake.kind.format == "iceberg" else "parquet_compression_level"
+    with pytest.raises(lakedbapi.ProgrammingError, match=f"{name} cannot be 'most': set it to a whole number"):
+        lake.create("CREATE TABLE t (id INTEGER)", **{name: "most"})

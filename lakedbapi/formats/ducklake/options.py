@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from lakedbapi.errors import ProgrammingError
 from lakedbapi.model.catalog import OptionInfo, SchemaInfo, TableInfo
+from lakedbapi.model.table_options import CODECS
 
 DEFAULTS: Mapping[str, str] = {
     "data_inlining_row_limit": "10",
@@ -120,7 +121,7 @@ def _size(value: str) -> str | None:
 
 def _codec(value: str) -> str | None:
     name = value.casefold()
-    return name if name in ("uncompressed", "snappy", "gzip", "zstd", "brotli", "lz4", "lz4_raw") else None
+    return name if name in CODECS else None
 
 
 def _parquet_version(value: str) -> str | None:
@@ -147,7 +148,7 @@ _HINTS: Mapping[Callable[[str], str | None], str] = {
     _count: "give a number of 0 or more",
     _positive: "give a number above 0",
     _size: "give a size such as '256MB'",
-    _codec: "give uncompressed, snappy, gzip, zstd, brotli, lz4 or lz4_raw",
+    _codec: f"give {', '.join(CODECS[:-1])} or {CODECS[-1]}",
     _parquet_version: "give 1 or 2",
     _fraction: "give a number from 0 to 1",
     _interval: "give an interval such as '7 days'",

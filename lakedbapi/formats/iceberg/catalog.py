@@ -18,6 +18,8 @@ from lakedbapi.formats.iceberg.committer import Committer
 from lakedbapi.formats.iceberg.definition import (
     DEFAULT_VERSION,
     LOCATION,
+    OTHER_CODECS,
+    WRITE_OPTIONS,
     check_altered,
     check_new,
     format_version,
@@ -41,6 +43,7 @@ from lakedbapi.model.catalog import AsOf, PartitionSpec, SchemaInfo, SnapshotInf
 from lakedbapi.model.changes import Changes
 from lakedbapi.model.layout import FileLayout
 from lakedbapi.model.refs import BRANCH
+from lakedbapi.model.table_options import CODEC
 from lakedbapi.storage.filesystem import Storage
 
 READING = Capabilities(
@@ -66,19 +69,11 @@ WRITING = replace(
     partition_transforms=TRANSFORMS,
     way_out=Capabilities.way_out,
 )
-_OPTIONS = {
-    "parquet_compression": "write.parquet.compression-codec",
-    "parquet_compression_level": "write.parquet.compression-level",
-    "row_group_size_bytes": "write.parquet.row-group-size-bytes",
-    "target_file_size": "write.target-file-size-bytes",
-}
-"""What properties are called that say how files are written."""
 _DEFAULTS = {
-    "parquet_compression": "zstd",
+    CODEC: "zstd",
     "delete_older_than": "3 days",
     "hive_file_pattern": "false",  # Only the metadata tells the partition of a file.
 }
-_CODECS = {"none": "uncompressed", "lz4": "lz4_raw"}
 _KEPT = 256
 """Tables whose files are kept at hand."""
 
@@ -177,8 +172,8 @@ class IcebergCatalog(Catalog):
     def option(self, name: str, table: TableInfo | None = None) -> str | None:
         if table is None:
             return _DEFAULTS.get(name)
-        found = table.properties.get(_OPTIONS.get(name, name), _DEFAULTS.get(name))
-        return _CODECS.get(found, found) if name == "parquet_compression" and found is not None else found
+        found = table.properties.get(WRITE_OPTIONS.get(name, name), _DEFAULTS.get(name))
+        return OTHER_CODECS.get(found, found) if name == CODEC and found is not None else found
 
     def set_option(
         self, name: str, value: str | None, schema: SchemaInfo | None = None, table: TableInfo | None = None

@@ -27,6 +27,7 @@ from lakedbapi.formats.iceberg.values import parse
 from lakedbapi.formats.sort_keys import sort_paths
 from lakedbapi.model.catalog import PartitionSpec, TableInfo
 from lakedbapi.model.sql_types import constant_text, spelled, sql_type
+from lakedbapi.model.table_options import CODEC, CODEC_LEVEL, check_option
 from lakedbapi.model.types import UNASSIGNED, Decimal, Field, List, Map, Scalar, Schema, Struct, Type, walk
 
 DEFAULT_VERSION = 2
@@ -335,6 +336,17 @@ def _sort_order(table: TableInfo, order_id: int) -> SortOrder:
     return SortOrder(*fields, order_id=order_id)
 
 
+WRITE_OPTIONS = {
+    CODEC: "write.parquet.compression-codec",
+    CODEC_LEVEL: "write.parquet.compression-level",
+    "row_group_size_bytes": "write.parquet.row-group-size-bytes",
+    "target_file_size": "write.target-file-size-bytes",
+}
+"""What properties are called that say how files are written."""
+OTHER_CODECS = {"none": "uncompressed", "lz4": "lz4_raw"}
+"""Iceberg's words for them."""
+
+
 def check_new(table: TableInfo) -> None:
     """Errors, each with the way out, for what an Iceberg table cannot be."""
     _check_common(table, None)
@@ -388,6 +400,10 @@ def _check_promotion(table: TableInfo, old: Field, new: Field) -> None:
 
 def _check_common(table: TableInfo, old: TableInfo | None) -> None:
     version = format_version(table.properties)
+    for option, name in WRITE_OPTIONS.items():
+        value = table.properties.get(name)
+        if value is not None and (old is None or value != old.properties.get(name)):
+            check_option(option, OTHER_CODECS.get(value, value), name)
     known = {} if old is None else {field.id: field.default for field in walk(old.schema.fields)}
     for field in walk(table.schema.fields):
         _check_type(table, field, version)
