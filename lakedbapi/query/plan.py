@@ -30,7 +30,7 @@ def plan(context: Context, select: Select) -> Query:
     )
     found = relations(
         context,
-        select.identifiers,
+        _identifiers(select),
         select.specials,
         predicates=filters(select.tree),
         hidden=hidden.columns,
@@ -38,6 +38,19 @@ def plan(context: Context, select: Select) -> Query:
     )
     _require_known(context, select, found)
     return Query(hidden.text, found, context.parameters, context.search_path)
+
+
+def _identifiers(select: Select) -> frozenset[str]:
+    """What may be the name of a relation: not the alias of a table that is read at a point, which is called so itself,
+    since its present files would be looked up in vain."""
+    if select.tree is None or not select.specials:
+        return select.identifiers
+    specials = {special.name for special in select.specials}
+    tables = list(select.tree.find_all(exp.Table))
+    aliases = {table.alias.casefold() for table in tables if table_name(table) in specials}
+    named = {part.name.casefold() for table in tables for part in table.parts}
+    called = {function.name.casefold() for function in select.tree.find_all(exp.Anonymous)}
+    return select.identifiers - (aliases - named - called)
 
 
 def _without_compared_nulls(context: Context, select: Select) -> tuple[str, exp.Expression | None]:

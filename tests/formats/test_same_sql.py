@@ -17,6 +17,8 @@ import duckdb
 import pytest
 
 import lakedbapi
+from lakedbapi.model.catalog import TableInfo
+from lakedbapi.transaction import CatalogView, Contents
 from tests.formats.kinds import KINDS, Kind, Rows, capabilities, connect
 from tests.thorough import quick
 
@@ -990,3 +992,30 @@ def test_a_level_that_is_no_number_is_refused_when_it_is_set(lake: Lake) -> None
     name = "write.parquet.compression-level" if lake.kind.format == "iceberg" else "parquet_compression_level"
     with pytest.raises(lakedbapi.ProgrammingError, match=f"{name} cannot be 'most': set it to a whole number"):
         lake.create("CREATE TABLE t (id INTEGER)", **{name: "most"})
+
+
+def test_a_query_of_the_past_looks_up_the_files_of_then_alone(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+    lake.create("CREATE TABLE t (id INTEGER)")
+    lake("INSERT INTO t VALUES (1)")
+    lake.commit()
+    first = lake("SELECT max(snapshot_id) FROM history('t')")[0][0]
+    lake("INSERT INTO t VALUES (2)")
+    lake.commit()
+    asked: list[str] = []
+    contents = CatalogView.contents
+
+    def counted(view: CatalogView, table: TableInfo) -> Contents:
+        asked.append(table.name)
+        return contents(view, table)
+
+    monkeypatch.setattr(CatalogView, "contents", counted)
+    for source in ("t", "lake.main.t", "t AS x"):
+        asked.clear()
+        assert lake(f"SELECT * FROM {source} FOR VERSION AS OF {first}") == [(1,)]
+        assert asked == ["t"]
+    assert lake(f"SELECT t.id FROM t FOR VERSION AS OF {first}") == [(1,)]
+    assert sorted(lake(f"SELECT t.id, u.id FROM t FOR VERSION AS OF {first}, t AS u")) == [(1, 1), (1, 2)]
+    assert sorted(lake(f"SELECT t.id, x.n FROM t FOR VERSION AS OF {first}, (SELECT id AS n FROM main.t) x")) == [
+        (1, 1),
+        (1, 2),
+    ]
