@@ -374,3 +374,17 @@ def test_a_scheduled_file_that_an_entry_names_again_is_not_removed(due: Kept) ->
     assert due.catalog("SELECT * FROM ducklake_files_scheduled_for_deletion") == []
     assert due.files() == {f"main/t/{live}"}
     assert due("SELECT count(*) FROM t") == [(120,)]
+
+
+def test_what_expires_is_told_in_one_way(sqlite: Kept) -> None:
+    for start in range(3):
+        sqlite(f"CREATE TABLE t{start} (k INTEGER)")
+    history = sqlite("SELECT snapshot_id FROM snapshots()")
+    with pytest.raises(lakedbapi.ProgrammingError, match="cannot specify both"):
+        sqlite("CALL ducklake_expire_snapshots('lake', versions => [1], older_than => now())")
+    assert sqlite("CALL ducklake_expire_snapshots('lake')") == []
+    assert sqlite("CALL ducklake_expire_snapshots('lake', versions => [3, 99])") == []
+    assert sqlite("SELECT snapshot_id FROM snapshots()") == history
+    sqlite("CALL lake.set_option('expire_older_than', '0 seconds')")
+    assert [row[0] for row in sqlite("CALL ducklake_expire_snapshots('lake')")] == [0, 1, 2]
+    assert sqlite("SELECT snapshot_id FROM snapshots()") == [(3,)]
