@@ -55,15 +55,18 @@ class Addresses:
     def __len__(self) -> int:
         return len(self.part)
 
-    def without(self, deleted: Mapping[int, DeleteVector]) -> Addresses:
-        """Those at none of the positions that are `deleted`, by part. The parts of these addresses ascend."""
-        kept = np.ones(len(self), np.bool_)
-        for part, vector in deleted.items():
-            start, end = np.searchsorted(self.part, (part, part + 1)).tolist()
-            positions = self.position[start:end]
-            if len(positions) and (gone := DeleteVector.of(positions) & vector):
-                kept[start:end] = ~np.isin(positions, gone.to_numpy())
-        return self if kept.all() else self.take(np.flatnonzero(kept))
+    def among(self, positions: Mapping[int, DeleteVector]) -> npt.NDArray[np.bool_]:
+        """Which of these are at one of `positions`, by part."""
+        found = np.zeros(len(self), np.bool_)
+        if not len(self):
+            return found
+        order = np.argsort(self.part, kind="stable")
+        parts, starts = np.unique(self.part[order], return_index=True)
+        for part, rows in zip(parts.tolist(), np.split(order, starts[1:]), strict=True):
+            own = self.position[rows]
+            if part in positions and (common := DeleteVector.of(own) & positions[part]):
+                found[rows] = np.isin(own, common.to_numpy())
+        return found
 
     def take(self, rows: npt.NDArray[np.int64]) -> Addresses:
         return Addresses(self.part[rows], self.position[rows])

@@ -136,7 +136,7 @@ def matching(
     if scan.deleted:
         try:
             found = target.fetch_addresses(_matching(target, statement, scan.with_deleted, extra or {}))
-            return found.without(scan.deleted)
+            return found.take(np.flatnonzero(~found.among(scan.deleted)))
         except DataError:
             pass
     return target.fetch_addresses(_matching(target, statement, scan, extra or {}))

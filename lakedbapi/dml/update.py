@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
+import numpy as np
 import pyarrow as pa
 from sqlglot import exp
 
@@ -21,14 +22,20 @@ from lakedbapi.dml.strategy import settle
 from lakedbapi.dml.target import Target
 from lakedbapi.dml.values import assigned, kept
 from lakedbapi.engine.base import Query, Relation, RelationName
-from lakedbapi.errors import ProgrammingError
+from lakedbapi.errors import DataError, ProgrammingError
 from lakedbapi.model.changes import Operation
+from lakedbapi.model.delete_vector import DeleteVector
+from lakedbapi.model.scan import Scan
 from lakedbapi.query.prune import prune
 from lakedbapi.sql.statements import Update
 from lakedbapi.transaction import Parts
 
 IN_ONE_PIECE = 500_000
 """Up to this many rows an engine result is fetched at once, with all threads, instead of streamed."""
+
+_FEW_DELETED = 0.25
+"""Up to this many times the rows that are left, rows that were deleted before are told apart by their addresses, once
+they are found: that costs less than to leave them out while files are read."""
 
 
 def update(context: Context, statement: Update) -> Counted:
@@ -72,14 +79,26 @@ class Updating:
             with_clause(statement.ctes),
         )
         self._identifiers = named(statement.identifiers, expressions, statement.ctes, statement.source)
-        self._new_rows = NewRows(target)
-        self._repeats = Repeats()
-        self._returned: list[pa.Table] = []
 
     def run(self) -> Counted:
         target = self._target
         keep = prune(target.context, target.contents, self._bounds, target.name).keep
         scan, parts = target.contents.scan(keep)
+        deleted = scan.deleted
+        if not deleted or sum(map(len, deleted.values())) > parts.live.sum() * _FEW_DELETED:
+            return self._run(scan, parts, {})
+        try:
+            return self._run(scan.with_deleted, parts, deleted)
+        except DataError:  # Perhaps of a row that is not there any more.
+            return self._run(scan, parts, {})
+
+    def _run(self, scan: Scan, parts: Parts, deleted: Mapping[int, DeleteVector]) -> Counted:
+        """`deleted` are positions, by part, of rows that the scan gives but that are not there any more."""
+        target = self._target
+        self._deleted = deleted
+        self._new_rows = NewRows(target)
+        self._repeats = Repeats()
+        self._returned: list[pa.Table] = []
         statement = self._statement
         query = target.query(
             self._sql(), {**self._extra, **target.scan_relation(scan)}, self._identifiers, statement.specials
@@ -145,6 +164,8 @@ class Updating:
     def _take(self, rows: pa.Table) -> Addresses:
         """Take over the new versions in a piece of the result; returns the addresses of the old ones."""
         addresses = Addresses.of(rows.select([1, 2]))
+        if self._deleted and (gone := addresses.among(self._deleted)).any():
+            addresses, rows = addresses.take(np.flatnonzero(~gone)), rows.filter(pa.array(~gone))
         if self._statement.source and rows.num_rows:
             first = self._repeats.first(addresses.keys, rows.column(0).to_numpy())
             addresses, rows = addresses.take(first), rows.take(pa.array(first))

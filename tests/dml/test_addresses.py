@@ -24,10 +24,15 @@ def test_no_lists_are_no_addresses() -> None:
     assert len(Addresses.of_lists(pa.Table.from_batches([], LISTS))) == 0
 
 
-def test_addresses_without_deleted_ones_keep_their_order() -> None:
-    found = Addresses(np.array([1, 1, 1, 4, 4]), np.array([9, 2, 5, 2, 0]))
-    rest = found.without(
-        {0: DeleteVector.of([2]), 1: DeleteVector.of([2, 3]), 4: DeleteVector.of([0, 2]), 7: DeleteVector.of([1])}
-    )
-    assert rest.part.tolist() == [1, 1]
-    assert rest.position.tolist() == [9, 5]
+def test_addresses_are_found_among_positions_by_part() -> None:
+    found = Addresses(np.array([4, 1, 1, 1, 4]), np.array([2, 9, 2, 5, 1]))
+    positions = {0: [2], 1: [2, 3], 4: [0, 2], 7: [1]}
+    assert found.among({part: DeleteVector.of(own) for part, own in positions.items()}).tolist() == [
+        True,
+        False,
+        True,
+        False,
+        False,
+    ]
+    assert found.among({}).tolist() == [False] * 5
+    assert Addresses.joined([]).among({1: DeleteVector.of([2])}).tolist() == []

@@ -146,3 +146,28 @@ def test_errors_do_not_name_what_only_the_engine_query_has(t):
         with pytest.raises(lakedbapi.ProgrammingError) as caught:
             t(statement)
         assert "_lake_" not in str(caught.value)
+
+
+@pytest.mark.parametrize("share", [2, 10])
+def test_rows_that_were_deleted_before_stay_away(files, share):
+    files(f"DELETE FROM t WHERE id % {share} = 0")
+    files.commit()
+    left = [i for i in range(200) if i % share]
+    assert files("UPDATE t SET v = 'new' WHERE id < 150") == sum(i < 150 for i in left)
+    changed = files("UPDATE t SET v = 'from' FROM range(200) s(k) WHERE id = k AND k >= 150")
+    assert changed == sum(i >= 150 for i in left)
+    files.commit()
+    assert files.rows() == sorted(((i, "new" if i < 150 else "from") for i in left), key=repr)
+
+
+def test_an_expression_may_fail_for_rows_that_were_deleted_before(files):
+    sql = "UPDATE t SET v = CAST(replace(v, 'v', '') AS INTEGER) + 1 RETURNING id"
+    files("UPDATE t SET v = 'none' WHERE id = 17")
+    files.commit()
+    with pytest.raises(lakedbapi.DataError):
+        files(sql)
+    files("DELETE FROM t WHERE id = 17")
+    files.commit()
+    assert sorted(files(sql)) == [(i,) for i in range(200) if i != 17]
+    files.commit()
+    assert files.rows() == sorted(((i, str(i + 1)) for i in range(200) if i != 17), key=repr)
