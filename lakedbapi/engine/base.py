@@ -122,13 +122,15 @@ class Query:
     """One SELECT and everything that its names mean.
 
     `parameters` are referenced in `sql` as `$name`; values are Python values or Arrow scalars; unused ones are ignored.
-    `search_path` is the (catalog, schema) for unqualified names.
+    `search_path` is the (catalog, schema) for unqualified names. `explained`: the result is the engine's own plan,
+    which is to be short.
     """
 
     sql: str
     relations: Mapping[RelationName, Relation] = field(default_factory=dict)
     parameters: Mapping[str, object] = field(default_factory=dict)
     search_path: tuple[str, str] = ("memory", "main")
+    explained: bool = False
 
 
 @dataclass(frozen=True)

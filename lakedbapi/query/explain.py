@@ -30,7 +30,7 @@ def explain(context: Context, select: Select, *, analyze: bool = False) -> Resul
             total = whole.scan.file_count if isinstance(whole, ScanRelation) else relation.scan.file_count
             lines += scan_lines(_called(select, name), relation.scan, total)
     verb = "EXPLAIN ANALYZE" if analyze else "EXPLAIN"
-    text = context.engine.fetch(replace(planned, sql=f"{verb} {planned.sql}"))
+    text = context.engine.fetch(replace(planned, sql=f"{verb} {planned.sql}", explained=True))
     lines += (line for value in text.column(text.num_columns - 1).to_pylist() for line in value.splitlines())
     return TableResult(pa.table({"explain": pa.array(lines, pa.string())}), ["VARCHAR"])
 

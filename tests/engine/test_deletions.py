@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -105,6 +106,17 @@ def test_a_condition_prunes_row_groups_below_the_deletes(
     if scanned is None:
         pytest.skip("this version of DuckDB does not tell how many row groups it read")
     assert scanned.groups() == ("1", "9")
+
+
+@pytest.mark.parametrize("method", ["mask"], indirect=True)
+def test_a_plan_shows_no_masks_which_take_seconds_to_print(
+    files: tuple[DuckDBEngine, list[WrittenFile]], method: str
+) -> None:
+    engine, written = files
+    scan = Scan(SCHEMA, (group(written, {row: range(300) for row in range(FILES)}),))
+    query = Query("explain select * from t", {T: ScanRelation(scan)}, {}, ("lake", "main"))
+    assert "get_bit" in str(rows(engine.fetch(query)))
+    assert "get_bit" not in str(rows(engine.fetch(replace(query, explained=True))))
 
 
 def test_fully_deleted_files_give_nothing(files: tuple[DuckDBEngine, list[WrittenFile]], method: str) -> None:

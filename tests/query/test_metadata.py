@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import pytest
 
+from lakedbapi.engine.duckdb import deletions
 from lakedbapi.errors import ProgrammingError
 from tests.dml.conftest import Lake
 
@@ -208,6 +209,17 @@ def test_explain_tells_which_files_are_read(numbers: Lake) -> None:
     )
     assert lines[1].endswith("10 of 100 rows deleted")
     assert len(lines) > 3
+
+
+@pytest.mark.parametrize("explain", ["EXPLAIN", "EXPLAIN ANALYZE"])
+def test_explain_shows_no_masks_which_take_seconds_to_print(
+    numbers: Lake, monkeypatch: pytest.MonkeyPatch, explain: str
+) -> None:
+    monkeypatch.setattr(deletions, "MASK_TOTAL", 1)
+    monkeypatch.setattr(deletions, "MASK_ROWS", 1)
+    text = str(numbers(f"{explain} SELECT * FROM t WHERE s <> ''"))
+    assert "get_bit" not in text
+    assert "ANTI" in text.upper()
 
 
 def test_explain_names_the_version_that_is_read(numbers: Lake) -> None:

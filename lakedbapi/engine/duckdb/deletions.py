@@ -61,8 +61,9 @@ def methods(
     *,
     any_order: bool = False,
     threads: int = 1,
+    masks: bool = True,
 ) -> npt.NDArray[np.str_]:
-    """The method for each file: `NONE`, `JOIN`, `MASK` or, where rows may come in `any_order`, `STRIP`.
+    """The method for each file: `NONE`, `JOIN`, `MASK` if `masks`, or `STRIP` if rows may come in `any_order`.
 
     A scan that uses joins and masks pays for both, so that masks are for all files with deletes as long as there are
     not too many, of too few rows.
@@ -76,7 +77,7 @@ def methods(
         share = record_counts.sum() / threads
         if record_counts[some].max() <= STRIP_SKEW * share:
             return np.where(some, STRIP, NONE)
-    if counts.sum() >= MASK_TOTAL:
+    if masks and counts.sum() >= MASK_TOTAL:
         leaves = -(-record_counts // BLOCK_ROWS)
         worthwhile = (counts >= record_counts * MASK_DENSITY) & (record_counts >= MASK_ROWS)
         for masked in (some, some & worthwhile):

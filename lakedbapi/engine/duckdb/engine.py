@@ -187,7 +187,7 @@ class Execution:
     def stream(self, query: Query) -> tuple[driver.Stream, tuple[str, ...]]:
         """The running statement and its columns' SQL types."""
         with self._instance.lock:
-            self.prepare()
+            self.prepare(explained=query.explained)
             with self.mapped():
                 parameters = bind(query.sql, query.parameters) if query.parameters or "$" in query.sql else {}
                 stream = driver.stream(self.cursor, query.sql, parameters)
@@ -244,10 +244,10 @@ class Execution:
         with self.mapped():
             return driver.rows(self.cursor, sql, parameters)
 
-    def prepare(self) -> None:
+    def prepare(self, *, explained: bool = False) -> None:
         """Define the relations and set the search path."""
         with self._instance.lock, self.mapped():
-            self._broken = define(self._instance, self.cursor, self._relations)
+            self._broken = define(self._instance, self.cursor, self._relations, explained=explained)
             use(self._instance, self.cursor, *self._search_path)
             self._check_cancelled()
 

@@ -40,7 +40,10 @@ def _pieces(schema: Schema, group: FileGroup, first_part: int, resources: Resour
     if vectors:
         group.check_deletes()
         any_order = resources.any_order and not group.equality_deletes
-        methods = deletions.methods(vectors, counts, any_order=any_order, threads=resources.threads)
+        # A plan shows constants as text, a mask bit by bit: a second for each.
+        methods = deletions.methods(
+            vectors, counts, any_order=any_order, threads=resources.threads, masks=not resources.explained
+        )
         if deletions.STRIP in methods:
             resources.forget_order()
     together = deletions.read_together(methods, counts, threads=resources.threads)

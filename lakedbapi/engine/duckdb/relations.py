@@ -24,7 +24,13 @@ _MACRO = "MACRO"
 _FAILURES = (duckdb.CatalogException, duckdb.BinderException, duckdb.ParserException, duckdb.PermissionException)
 
 
-def define(instance: Instance, cursor: duckdb.DuckDBPyConnection, relations: Mapping[RelationName, Relation]) -> Broken:
+def define(
+    instance: Instance,
+    cursor: duckdb.DuckDBPyConnection,
+    relations: Mapping[RelationName, Relation],
+    *,
+    explained: bool = False,
+) -> Broken:
     """Make `relations` the only views of the instance, and register what they refer to on `cursor`.
 
     To be called under `instance.lock`. Returns why some cannot be defined, which matters only if the statement reads
@@ -38,7 +44,9 @@ def define(instance: Instance, cursor: duckdb.DuckDBPyConnection, relations: Map
     for name in dropped:
         _drop(instance, cursor, name)
     any_order = driver.FORGETS_ORDER and _in_any_order(relations.values())
-    resources = Resources(cursor, instance.confined, instance.threads, instance.filesystems, any_order)
+    resources = Resources(
+        cursor, instance.confined, instance.threads, instance.filesystems, any_order=any_order, explained=explained
+    )
     changed = bool(dropped)
     for name, relation in relations.items():
         if not isinstance(relation, (View, Macro, Unusable)):

@@ -28,7 +28,8 @@ _LIST_BYTES = 1 << 20
 
 class Resources:
     """`confined` are the directories to keep paths in, None where DuckDB does; `threads` those that a query gets;
-    `filesystems` serve the URLs among the paths; `any_order`: the statement asks for no rows in their order."""
+    `filesystems` serve the URLs among the paths; `any_order`: the statement asks for no rows in their order;
+    `explained`: it asks for its plan."""
 
     def __init__(
         self,
@@ -36,10 +37,13 @@ class Resources:
         confined: Sequence[str] | None = None,
         threads: int = 1,
         filesystems: Sequence[AbstractFileSystem] = (),
+        *,
         any_order: bool = False,
+        explained: bool = False,
     ) -> None:
         self.cursor = cursor
         self.any_order = any_order
+        self.explained = explained
         self.threads = threads
         self.filesystems = filesystems
         self._confined = confined
