@@ -9,13 +9,11 @@ from __future__ import annotations
 import shutil
 import statistics
 import sys
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-import lakedbapi
+from benchmarks.ours import Ours
 from compliance.delta.readers import Readers
 
 FILES = 10
@@ -25,27 +23,6 @@ start = time.perf_counter()
 {code}
 result = time.perf_counter() - start
 """
-
-
-class Ours:
-    def __init__(self, folder: Path) -> None:
-        self._connection = lakedbapi.connect(f"delta:///{folder}", autocommit=True)
-        self._cursor = self._connection.cursor()
-
-    def run(self, sql: str) -> float:
-        start = time.perf_counter()
-        self._cursor.execute(sql)
-        if self._cursor.description:
-            self._cursor.fetch_arrow_table()
-        return time.perf_counter() - start
-
-    def row(self, sql: str) -> tuple[Any, ...]:
-        row = self._cursor.execute(sql).fetchone()
-        assert row is not None
-        return tuple(row)
-
-    def close(self) -> None:
-        self._connection.close()
 
 
 @dataclass(frozen=True)
@@ -115,7 +92,7 @@ def _delete(predicate: str) -> Callable[[int], str]:
 
 def load(folder: Path, rows: int) -> None:
     """`rows` rows in `FILES` files, one a partition, in the table `t`; ids ascend through them; 5 % are deleted."""
-    ours = Ours(folder)
+    ours = Ours(f"delta:///{folder}")
     ours.run("CREATE TABLE t (id BIGINT, part INTEGER, amount DOUBLE, customer VARCHAR) PARTITIONED BY (part)")
     size = rows // FILES
     for part in range(FILES):
@@ -136,7 +113,7 @@ def compare(folder: Path, python: Path, rows: int, rounds: int, only: str) -> No
         print(f"{'':36}{'lakedbapi':>20}{'deltalake / duckdb':>20}{'ratio':>9}")
         load(folder / "ours", rows)
         shutil.copytree(folder / "ours", folder / "theirs")
-        sides = Ours(folder / "ours"), Ours(folder / "theirs")
+        sides = Ours(f"delta:///{folder}/ours"), Ours(f"delta:///{folder}/theirs")
         for case in cases(rows):
             if only.casefold() not in case.name.casefold():
                 continue

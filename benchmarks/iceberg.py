@@ -9,15 +9,13 @@ from __future__ import annotations
 
 import statistics
 import sys
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from pyiceberg.types import DoubleType, LongType, NestedField
 
-import lakedbapi
+from benchmarks.ours import Ours
 from compliance.delta.readers import Readers
 from tests.formats.iceberg.building import Table
 
@@ -35,27 +33,6 @@ result = time.perf_counter() - start
 
 def url(folder: Path) -> str:
     return f"iceberg+sqlite:///{folder}/catalog.db?warehouse=file://{folder}/warehouse"
-
-
-class Ours:
-    def __init__(self, location: str) -> None:
-        self._connection = lakedbapi.connect(location, autocommit=True)
-        self._cursor = self._connection.cursor()
-
-    def run(self, sql: str) -> float:
-        start = time.perf_counter()
-        self._cursor.execute(sql)
-        if self._cursor.description:
-            self._cursor.fetch_arrow_table()
-        return time.perf_counter() - start
-
-    def row(self, sql: str) -> tuple[Any, ...]:
-        row = self._cursor.execute(sql).fetchone()
-        assert row is not None
-        return tuple(row)
-
-    def close(self) -> None:
-        self._connection.close()
 
 
 @dataclass(frozen=True)

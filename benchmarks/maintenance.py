@@ -15,7 +15,6 @@ import sqlite3
 import statistics
 import sys
 import tempfile
-import time
 from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import dataclass
@@ -25,32 +24,11 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 import lakedbapi
+from benchmarks.ours import Ours
 from compliance.peers.lakes import Place, on_sqlite
 from compliance.peers.peer import Peer, peers_python
 
 ROWS_A_FILE = 1000
-
-
-class Ours:
-    name = "lakedbapi"
-
-    def __init__(self, place: Place, python: Path) -> None:
-        self._connection = lakedbapi.connect(place.url, autocommit=True)
-        self._cursor = self._connection.cursor()
-
-    def run(self, sql: str) -> float:
-        """Seconds of the statement with its result fetched as Arrow."""
-        start = time.perf_counter()
-        self._cursor.execute(sql)
-        if self._cursor.description:
-            self._cursor.fetch_arrow_table()
-        return time.perf_counter() - start
-
-    def rows(self, sql: str) -> list[tuple[Any, ...]]:
-        return [tuple(row) for row in self._cursor.execute(sql).fetchall()]
-
-    def close(self) -> None:
-        self._connection.close()
 
 
 class Theirs:
@@ -216,7 +194,8 @@ def run(case: Case, template: Path, folder: Path, python: Path, rounds: int) -> 
     for _ in range(rounds):
         shown = []
         for kind in (Ours, Theirs):
-            side = kind(_copy(template, folder / "round"), python)
+            place = _copy(template, folder / "round")
+            side = Ours(place.url) if kind is Ours else Theirs(place, python)
             side.run("SELECT 1")
             for name, sql in case.statements:
                 seconds.setdefault((name, kind.name), []).append(side.run(sql))

@@ -17,7 +17,6 @@ import shutil
 import statistics
 import sys
 import tempfile
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,8 +24,8 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-import lakedbapi
 from benchmarks import delta, iceberg
+from benchmarks.ours import Ours
 from compliance.peers.lakes import Place, on_sqlite
 from compliance.peers.peer import Peer, peers_python
 
@@ -43,33 +42,6 @@ class Step:
     many: Sequence[list[Any]] = ()
 
 
-class Ours:
-    name = "lakedbapi"
-
-    def __init__(self, place: Place) -> None:
-        self._connection = lakedbapi.connect(place.url, autocommit=True)
-        self._cursor = self._connection.cursor()
-
-    def run(self, step: Step) -> float:
-        """Seconds of the statement with its result fetched as Arrow."""
-        start = time.perf_counter()
-        if step.many:
-            self._cursor.executemany(step.sql, step.many)
-        else:
-            self._cursor.execute(step.sql)
-            if self._cursor.description:
-                self._cursor.fetch_arrow_table()
-        return time.perf_counter() - start
-
-    def row(self, sql: str) -> tuple[Any, ...]:
-        row = self._cursor.execute(sql).fetchone()
-        assert row is not None
-        return tuple(row)
-
-    def close(self) -> None:
-        self._connection.close()
-
-
 class Theirs:
     name = "duckdb + ducklake"
 
@@ -77,17 +49,17 @@ class Theirs:
         self.peer = Peer(python)
         self.peer.attach(place.location, place.data_path)
 
-    def run(self, step: Step) -> float:
+    def run(self, sql: str, many: Sequence[list[Any]] = ()) -> float:
         """Seconds inside the peer's process, with the result fetched as Arrow."""
-        if not step.many:
-            self.peer.execute(step.sql)
+        if not many:
+            self.peer.execute(sql)
             return self.peer.seconds
         seconds = 0.0
         for text in ("BEGIN", None, "COMMIT"):
             if text:
                 self.peer.execute(text)
             else:
-                self.peer.execute_many(step.sql, list(step.many))
+                self.peer.execute_many(sql, list(many))
             seconds += self.peer.seconds
         return seconds
 
@@ -100,15 +72,13 @@ class Theirs:
 
 def load(side: Ours | Theirs, table: str, rows: int) -> None:
     """`rows` rows in `FILES` files, one a partition; ids ascend through the files."""
-    side.run(Step(f"CREATE TABLE {table}(id bigint, part int, amount double, customer varchar)"))
-    side.run(Step(f"ALTER TABLE {table} SET PARTITIONED BY (part)"))
+    side.run(f"CREATE TABLE {table}(id bigint, part int, amount double, customer varchar)")
+    side.run(f"ALTER TABLE {table} SET PARTITIONED BY (part)")
     size = rows // FILES
     for part in range(FILES):
         side.run(
-            Step(
-                f"INSERT INTO {table} SELECT i, {part}, (i * 7919 % 1000003) / 8.0, 'customer ' || (i % 5000)"
-                f" FROM range({part * size}, {(part + 1) * size}) r(i)"
-            )
+            f"INSERT INTO {table} SELECT i, {part}, (i * 7919 % 1000003) / 8.0, 'customer ' || (i % 5000)"
+            f" FROM range({part * size}, {(part + 1) * size}) r(i)"
         )
 
 
@@ -183,7 +153,7 @@ def _inserts(first: int) -> list[Step]:
 
 
 def compare(folder: Path, python: Path, rows: int, rounds: int, only: str) -> None:
-    sides = (Ours(on_sqlite(_made(folder / "ours"))), Theirs(on_sqlite(_made(folder / "theirs")), python))
+    sides = (Ours(on_sqlite(_made(folder / "ours")).url), Theirs(on_sqlite(_made(folder / "theirs")), python))
     try:
         chosen = [case for case in cases(rows) if only.casefold() in case.name.casefold()]
         print(f"{rows:,} rows in {FILES} files, medians of {rounds} alternating rounds\n")
@@ -192,12 +162,12 @@ def compare(folder: Path, python: Path, rows: int, rounds: int, only: str) -> No
             for side in sides:
                 load(side, table, rows)
                 if table == "deleted":
-                    side.run(Step("DELETE FROM deleted WHERE id % 20 = 7"))
+                    side.run("DELETE FROM deleted WHERE id % 20 = 7")
         for case in chosen:
             seconds: tuple[list[float], list[float]] = ([], [])
             for n in range(case.rounds or rounds):
                 for side, taken in zip(sides, seconds, strict=True):
-                    taken.append(sum(side.run(step) for step in case.steps(n)))
+                    taken.append(sum(side.run(step.sql, step.many) for step in case.steps(n)))
             ours, theirs = (1000 * statistics.median(taken) for taken in seconds)
             print(f"{case.name:36}{ours:>17.1f} ms{theirs:>17.1f} ms{ours / theirs:>9.2f}", flush=True)
             counted = [side.row(f"SELECT count(*), sum(amount), sum(id) FROM {case.table}") for side in sides]
@@ -226,20 +196,20 @@ def large(folder: Path, python: Path, rows: int) -> None:
         with spawn.Pool(1) as pool:
             ours_peak, ours_seconds = pool.apply(_peak_of_ours, (places[0], sql))
         theirs = Theirs(places[1], python)
-        seconds = theirs.run(Step(sql))
+        seconds = theirs.run(sql)
         peak = theirs.peer.peak_rss
         theirs.close()
         print(f"{sql[:34]:36}{_megabytes(ours_peak, ours_seconds):>20}{_megabytes(peak, seconds):>20}", flush=True)
 
 
 def _load_ours(place: Place, rows: int) -> None:
-    load(Ours(place), "large", rows)
+    load(Ours(place.url), "large", rows)
 
 
 def _peak_of_ours(place: Place, sql: str) -> tuple[int, float]:
-    ours = Ours(place)
-    ours.run(Step("SELECT 1"))  # opens the engine, as the peer's is by now
-    seconds = ours.run(Step(sql))
+    ours = Ours(place.url)
+    ours.run("SELECT 1")  # opens the engine, as the peer's is by now
+    seconds = ours.run(sql)
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024, seconds
 
 

@@ -177,9 +177,9 @@ class Maintenance(ABC):
         )
 
     @abstractmethod
-    def cleanup(self, older_than: datetime | None, *, below: str = "", dry_run: bool = False) -> Sequence[str]:
-        """Remove files that became needless before `older_than` (None = all), and only those whose path starts with
-        `below`. Returns their paths. Can be repeated after it was interrupted."""
+    def cleanup(self, older_than: datetime | None, *, dry_run: bool = False) -> Sequence[str]:
+        """Remove files that became needless before `older_than` (None = all). Returns their paths. Can be repeated
+        after it was interrupted."""
 
     @abstractmethod
     def remove_orphans(

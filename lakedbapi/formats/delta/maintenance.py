@@ -73,27 +73,27 @@ class DeltaMaintenance(Maintenance):
             "delta.logRetentionDuration says how long the log tells of them"
         )
 
-    def cleanup(self, older_than: datetime | None, *, below: str = "", dry_run: bool = False) -> Sequence[str]:
+    def cleanup(self, older_than: datetime | None, *, dry_run: bool = False) -> Sequence[str]:
         """Files that a commit removed before `older_than`."""
-        return self._clean(self._tables, older_than or _now(), EARLIEST, below, dry_run)
+        return self._clean(self._tables, older_than or _now(), EARLIEST, dry_run)
 
     def remove_orphans(
         self, older_than: datetime | None, *, table: TableInfo | None = None, dry_run: bool = False
     ) -> Sequence[str]:
-        return self._clean(self._tables if table is None else [table], EARLIEST, older_than or _now(), "", dry_run)
+        return self._clean(self._tables if table is None else [table], EARLIEST, older_than or _now(), dry_run)
 
     @property
     def _tables(self) -> Collection[TableInfo]:
         return self._catalog.latest().tables().values()
 
     def _clean(
-        self, tables: Collection[TableInfo], cutoff: datetime, unknown: datetime, below: str, dry_run: bool
+        self, tables: Collection[TableInfo], cutoff: datetime, unknown: datetime, dry_run: bool
     ) -> Sequence[str]:
         """What the tables' retention protects stays."""
         removed: list[str] = []
         for table in tables:
             earliest = self._cutoff(table)
-            found = vacuum.needless(self._catalog, table, min(cutoff, earliest), min(unknown, earliest)).below(below)
+            found = vacuum.needless(self._catalog, table, min(cutoff, earliest), min(unknown, earliest))
             removed += self._removed(table, found, None, dry_run)
         return removed
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
@@ -48,9 +48,6 @@ class Needless:
     def paths(self) -> list[str]:
         found: list[str] = self.files["path"].to_pylist()
         return found
-
-    def below(self, prefix: str) -> Needless:
-        return replace(self, files=self.files.filter(pc.starts_with(self.files["path"], prefix)))
 
 
 def needless(catalog: DeltaCatalog, table: TableInfo, cutoff: datetime, unknown: datetime) -> Needless:

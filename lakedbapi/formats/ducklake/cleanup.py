@@ -41,7 +41,10 @@ def cleanup(
     only: Collection[str] | None = None,
     dry_run: bool = False,
 ) -> Sequence[str]:
-    """Remove the files that are scheduled for it; see `Maintenance.cleanup`. `only`: just those (normalized) paths."""
+    """Remove the files that are scheduled for it; see `Maintenance.cleanup`.
+
+    Only those whose path starts with `below`; `only`: just those (normalized) paths.
+    """
     scheduled = catalog.backend.tables.files_scheduled_for_deletion
     columns = scheduled.c.path, scheduled.c.path_is_relative, scheduled.c.schedule_start
     with catalog.backend.read() as connection:

@@ -53,8 +53,8 @@ class DuckLakeMaintenance(Maintenance):
     ) -> Expired:
         return expire(self._catalog, versions, older_than, dry_run=dry_run)
 
-    def cleanup(self, older_than: datetime | None, *, below: str = "", dry_run: bool = False) -> Sequence[str]:
-        return cleanup(self._catalog, older_than, below=below, dry_run=dry_run)
+    def cleanup(self, older_than: datetime | None, *, dry_run: bool = False) -> Sequence[str]:
+        return cleanup(self._catalog, older_than, dry_run=dry_run)
 
     def remove_orphans(
         self, older_than: datetime | None, *, table: TableInfo | None = None, dry_run: bool = False

@@ -104,7 +104,7 @@ class IcebergMaintenance(Maintenance):
         done = tidy(self._catalog, table, _own(base).version_of(table), deletes=True)
         return Rewritten(done.removed_delete_files, done.added_delete_files)
 
-    def cleanup(self, older_than: datetime | None, *, below: str = "", dry_run: bool = False) -> Sequence[str]:
+    def cleanup(self, older_than: datetime | None, *, dry_run: bool = False) -> Sequence[str]:
         raise NotSupportedError("files of Iceberg tables are removed with the snapshots that need them: VACUUM t")
 
     def remove_orphans(
