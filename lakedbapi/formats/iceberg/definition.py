@@ -26,7 +26,7 @@ from lakedbapi.formats.iceberg.specs import transform_of
 from lakedbapi.formats.iceberg.values import parse
 from lakedbapi.formats.sort_keys import sort_paths
 from lakedbapi.model.catalog import PartitionSpec, TableInfo
-from lakedbapi.model.sql_types import constant_text, spelled, sql_type
+from lakedbapi.model.sql_types import constant_text, quote_literal, spelled, sql_type
 from lakedbapi.model.table_options import CODEC, CODEC_LEVEL, check_option
 from lakedbapi.model.types import UNASSIGNED, Decimal, Field, List, Map, Scalar, Schema, Struct, Type, walk
 
@@ -419,8 +419,10 @@ def _check_common(table: TableInfo, old: TableInfo | None) -> None:
 
 
 def _default_refused(table: TableInfo, field: Field) -> NotSupportedError:
+    text = constant_text(field.default or "")
+    shown = field.default if text is None else quote_literal(text)
     return NotSupportedError(
-        f"column {field.name!r} of Iceberg table {table.name!r} cannot have the default {field.default}: tables of "
+        f"column {field.name!r} of Iceberg table {table.name!r} cannot have the default {shown}: tables of "
         f"{VERSION} 3 have defaults, which are finite constants without parts; give the value in INSERT"
     )
 
