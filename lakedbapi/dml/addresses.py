@@ -12,6 +12,8 @@ import pyarrow.compute as pc
 from pyroaring import BitMap64
 
 from lakedbapi.model.delete_vector import DeleteVector
+from lakedbapi.model.scan import Scan
+from lakedbapi.transaction import Parts
 
 Positions = npt.NDArray[np.int64]
 
@@ -19,6 +21,14 @@ _POSITION_BITS = 40
 """A part has fewer rows than 2^40 and a scan fewer parts than 2^23, so an address fits in one int64."""
 
 _NOTHING = np.empty(0, np.int64)
+_FEW_DELETED = 0.5
+
+
+def has_few_deleted(scan: Scan, parts: Parts) -> bool:
+    """Whether rows that were deleted before are told apart by their addresses once they are found: that costs less than
+    to leave them out while files are read, as far as a condition chooses few of them."""
+    count = sum(map(len, scan.deleted.values()))
+    return 0 < count <= int(parts.live.sum()) * _FEW_DELETED
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ import pyarrow as pa
 from sqlglot import exp
 
 from lakedbapi.context import Context, Counted
-from lakedbapi.dml.addresses import Addresses, first_of_each
+from lakedbapi.dml.addresses import Addresses, first_of_each, has_few_deleted
 from lakedbapi.dml.arrow_rows import typed
 from lakedbapi.dml.hidden import revealed
 from lakedbapi.dml.namesakes import told_apart
@@ -27,6 +27,7 @@ from lakedbapi.model.scan import Scan
 from lakedbapi.query.exhaustive import reads_all
 from lakedbapi.query.prune import Pruning, prune
 from lakedbapi.sql.statements import Delete, Truncate
+from lakedbapi.transaction import Parts
 
 
 def truncate(context: Context, statement: Truncate) -> Counted:
@@ -60,7 +61,7 @@ def delete_rows(
     rows = None
     if statement.source or statement.returning:
         rows = target.fetch(_matching(target, statement, scan, extra or {}))
-    addresses = matching(target, statement, scan, extra or {}) if rows is None else Addresses.of(rows)
+    addresses = matching(target, statement, scan, parts, extra) if rows is None else Addresses.of(rows)
     if rows is not None and statement.source:
         first = first_of_each(addresses)
         addresses, rows = addresses.take(first), rows.take(pa.array(first))
@@ -126,14 +127,17 @@ def count_rows(target: Target) -> int:
 
 
 def matching(
-    target: Target, statement: Delete, scan: Scan, extra: Mapping[RelationName, Relation] | None = None
+    target: Target,
+    statement: Delete,
+    scan: Scan,
+    parts: Parts,
+    extra: Mapping[RelationName, Relation] | None = None,
 ) -> Addresses:
     """The addresses of all matches, ordered by part.
 
-    What was deleted before is told apart afterwards: to leave it out while files are read costs as much as the rest of
-    the statement. Unless the condition fails, which it may do for a row that is not there any more.
+    A condition may fail for a row that is not there any more, which must not fail the statement.
     """
-    if scan.deleted:
+    if has_few_deleted(scan, parts):
         try:
             found = target.fetch_addresses(_matching(target, statement, scan.with_deleted, extra or {}))
             return found.take(np.flatnonzero(~found.among(scan.deleted)))

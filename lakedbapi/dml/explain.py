@@ -56,7 +56,7 @@ def _lines(target: Target, statement: Insert | Update | Delete | Merge | Truncat
         whole = whole_files(target, where, pruning) & isinstance(statement, Delete)
         keep = pruning.keep & ~whole
         scan, parts = target.contents.scan(keep)
-        addresses = matching(target, where, scan)
+        addresses = matching(target, where, scan, parts)
     yield from _touched_lines(
         target, addresses.take(first_of_each(addresses)), parts, keep, whole, type(statement).__name__.lower()
     )

@@ -10,7 +10,7 @@ import pyarrow as pa
 from sqlglot import exp
 
 from lakedbapi.context import Context, Counted
-from lakedbapi.dml.addresses import Addresses, Repeats
+from lakedbapi.dml.addresses import Addresses, Repeats, has_few_deleted
 from lakedbapi.dml.arrow_rows import pieces
 from lakedbapi.dml.blame import blaming
 from lakedbapi.dml.hidden import revealed
@@ -32,10 +32,6 @@ from lakedbapi.transaction import Parts
 
 IN_ONE_PIECE = 500_000
 """Up to this many rows an engine result is fetched at once, with all threads, instead of streamed."""
-
-_FEW_DELETED = 0.5
-"""Up to this many times the rows that are left, rows that were deleted before are told apart by their addresses, once
-they are found: that costs less than to leave them out while files are read, as far as a condition chooses few rows."""
 
 
 def update(context: Context, statement: Update) -> Counted:
@@ -84,11 +80,10 @@ class Updating:
         target = self._target
         keep = prune(target.context, target.contents, self._bounds, target.name).keep
         scan, parts = target.contents.scan(keep)
-        deleted = {} if self._statement.where is None else scan.deleted
-        if not deleted or sum(map(len, deleted.values())) > parts.live.sum() * _FEW_DELETED:
+        if self._statement.where is None or not has_few_deleted(scan, parts):
             return self._run(scan, parts, {})
         try:
-            return self._run(scan.with_deleted, parts, deleted)
+            return self._run(scan.with_deleted, parts, scan.deleted)
         except DataError:  # Perhaps of a row that is not there any more.
             return self._run(scan, parts, {})
 
