@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import threading
-import uuid
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -19,15 +18,21 @@ from urllib.parse import parse_qs, unquote, urlsplit
 from pyiceberg.catalog import Catalog
 from pyiceberg.catalog.rest import CreateTableRequest
 from pyiceberg.exceptions import (
+    BadRequestError,
     CommitFailedException,
     NamespaceAlreadyExistsError,
+    NamespaceNotEmptyError,
     NoSuchNamespaceError,
     NoSuchTableError,
+    NoSuchViewError,
     TableAlreadyExistsError,
+    ViewAlreadyExistsError,
 )
 from pyiceberg.partitioning import UNPARTITIONED_PARTITION_SPEC
 from pyiceberg.table import CommitTableRequest, StagedTable, Table
 from pyiceberg.table.sorting import UNSORTED_SORT_ORDER
+
+from compliance.iceberg.rest_views import Views
 
 USER, PASSWORD = "analyst", "s3cret"
 _TOKEN = "token-of-the-analyst"
@@ -37,21 +42,36 @@ _ENDPOINTS = [
         ("GET", "namespaces"),
         ("POST", "namespaces"),
         ("GET", "namespaces/{namespace}"),
+        ("DELETE", "namespaces/{namespace}"),
         ("GET", "namespaces/{namespace}/tables"),
         ("POST", "namespaces/{namespace}/tables"),
         ("GET", "namespaces/{namespace}/tables/{table}"),
         ("POST", "namespaces/{namespace}/tables/{table}"),
         ("DELETE", "namespaces/{namespace}/tables/{table}"),
+    )
+]
+_VIEW_ENDPOINTS = [
+    f"{method} /v1/{{prefix}}/{path}"
+    for method, path in (
         ("GET", "namespaces/{namespace}/views"),
+        ("POST", "namespaces/{namespace}/views"),
         ("GET", "namespaces/{namespace}/views/{view}"),
+        ("HEAD", "namespaces/{namespace}/views/{view}"),
+        ("POST", "namespaces/{namespace}/views/{view}"),
+        ("DELETE", "namespaces/{namespace}/views/{view}"),
+        ("POST", "views/rename"),
     )
 ]
 _STATUS = {
     NoSuchNamespaceError: 404,
     NoSuchTableError: 404,
     NamespaceAlreadyExistsError: 409,
+    NamespaceNotEmptyError: 409,
     TableAlreadyExistsError: 409,
     CommitFailedException: 409,
+    NoSuchViewError: 404,
+    ViewAlreadyExistsError: 409,
+    BadRequestError: 400,
 }
 
 Answer = tuple[int, "dict[str, Any] | None"]
@@ -59,11 +79,11 @@ Answer = tuple[int, "dict[str, Any] | None"]
 
 @dataclass
 class RestCatalog:
-    """`config` goes to clients with every table. `views` maps (namespace, name) to SQL by dialect."""
+    """`config` goes to clients with every table. `views`: None for a server that has none."""
 
     catalog: Catalog
     config: Mapping[str, str] = field(default_factory=dict)
-    views: dict[tuple[tuple[str, ...], str], Mapping[str, str]] = field(default_factory=dict)
+    views: Views | None = field(default_factory=Views)
     requests: list[str] = field(default_factory=list)
     """`METHOD path` of all that came."""
 
@@ -74,7 +94,7 @@ class RestCatalog:
             case "POST", ["oauth", "tokens"]:
                 return self._token(parse_qs(body.decode()))
             case "GET", ["config"]:
-                return 200, {"defaults": {}, "overrides": {}, "endpoints": _ENDPOINTS}
+                return 200, {"defaults": {}, "overrides": {}, "endpoints": self._endpoints()}
             case "GET", ["namespaces"]:
                 parent = tuple(query["parent"][0].split("\x1f")) if "parent" in query else ()
                 return 200, {"namespaces": [list(n) for n in self.catalog.list_namespaces(parent)]}
@@ -87,10 +107,6 @@ class RestCatalog:
                 return 200, {"namespace": list(_namespace(namespace)), "properties": found}
             case "GET", ["namespaces", namespace, "tables"]:
                 return 200, _identifiers(self.catalog.list_tables(_namespace(namespace)))
-            case "GET", ["namespaces", namespace, "views"]:
-                return 200, _identifiers([(*n, name) for n, name in self.views if n == _namespace(namespace)])
-            case "GET", ["namespaces", namespace, "views", name]:
-                return self._view(_namespace(namespace), name)
             case "POST", ["namespaces", namespace, "tables"]:
                 return 200, self._create(_namespace(namespace), CreateTableRequest.model_validate_json(body))
             case "GET", ["namespaces", namespace, "tables", name]:
@@ -100,7 +116,55 @@ class RestCatalog:
             case "DELETE", ["namespaces", namespace, "tables", name]:
                 self.catalog.drop_table((*_namespace(namespace), name))
                 return 204, None
+            case "DELETE", ["namespaces", namespace]:
+                self._drop_namespace(_namespace(namespace))
+                return 204, None
+        if self.views is not None:
+            return self._answer_views(self.views, method, parts[1:], body)
+        return self._unknown(method, path)
+
+    def _answer_views(self, views: Views, method: str, parts: list[str], body: bytes) -> Answer:
+        match method, parts:
+            case "GET", ["namespaces", namespace, "views"]:
+                self.catalog.load_namespace_properties(_namespace(namespace))
+                return 200, _identifiers(views.names(_namespace(namespace)))
+            case "POST", ["namespaces", namespace, "views"]:
+                asked = json.loads(body)
+                self.catalog.load_namespace_properties(_namespace(namespace))
+                self._check_no_table((*_namespace(namespace), asked["name"]))
+                return 200, views.create(_namespace(namespace), asked)
+            case "GET", ["namespaces", namespace, "views", name]:
+                return 200, views.answer((*_namespace(namespace), name))
+            case "HEAD", ["namespaces", namespace, "views", name]:
+                views.answer((*_namespace(namespace), name))
+                return 204, None
+            case "POST", ["namespaces", namespace, "views", name]:
+                return 200, views.commit((*_namespace(namespace), name), json.loads(body))
+            case "DELETE", ["namespaces", namespace, "views", name]:
+                views.drop((*_namespace(namespace), name))
+                return 204, None
+            case "POST", ["views", "rename"]:
+                old, new = (_identifier(json.loads(body)[end]) for end in ("source", "destination"))
+                self.catalog.load_namespace_properties(new[:-1])
+                self._check_no_table(new)
+                views.rename(old, new)
+                return 204, None
+        return self._unknown(method, "/".join(parts))
+
+    def _unknown(self, method: str, path: str) -> Answer:
         return 404, _error(404, "NotFoundException", f"there is no {method} {path}")
+
+    def _endpoints(self) -> list[str]:
+        return _ENDPOINTS + (_VIEW_ENDPOINTS if self.views is not None else [])
+
+    def _drop_namespace(self, namespace: tuple[str, ...]) -> None:
+        if self.views is not None and self.views.names(namespace):
+            raise NamespaceNotEmptyError(f"namespace {'.'.join(namespace)} has views")
+        self.catalog.drop_namespace(namespace)
+
+    def _check_no_table(self, identifier: tuple[str, ...]) -> None:
+        if self.catalog.table_exists(identifier):
+            raise TableAlreadyExistsError(f"{'.'.join(identifier)} is a table")
 
     def _token(self, form: Mapping[str, list[str]]) -> Answer:
         if (form.get("client_id"), form.get("client_secret")) != ([USER], [PASSWORD]):
@@ -112,6 +176,8 @@ class RestCatalog:
         return {"metadata-location": table.metadata_location, "metadata": metadata, "config": dict(self.config)}
 
     def _create(self, namespace: tuple[str, ...], asked: CreateTableRequest) -> dict[str, Any]:
+        if self.views is not None and (*namespace, asked.name) in self.views.names(namespace):
+            raise TableAlreadyExistsError(f"{asked.name} is a view")
         created = self.catalog.create_table(
             (*namespace, asked.name),
             asked.table_schema,
@@ -130,29 +196,9 @@ class RestCatalog:
         done = self.catalog.commit_table(table, asked.requirements, asked.updates)
         return {"metadata-location": done.metadata_location, "metadata": json.loads(done.metadata.model_dump_json())}
 
-    def _view(self, namespace: tuple[str, ...], name: str) -> Answer:
-        texts = self.views.get((namespace, name))
-        if texts is None:
-            return 404, _error(404, "NoSuchViewException", f"there is no view {name}")
-        version = {
-            "version-id": 1,
-            "schema-id": 0,
-            "timestamp-ms": 0,
-            "summary": {},
-            "representations": [{"type": "sql", "sql": sql, "dialect": dialect} for dialect, sql in texts.items()],
-            "default-namespace": list(namespace),
-        }
-        metadata = {
-            "view-uuid": str(uuid.uuid4()),
-            "format-version": 1,
-            "location": "/nowhere",
-            "schemas": [{"type": "struct", "schema-id": 0, "fields": []}],
-            "current-version-id": 1,
-            "versions": [version],
-            "version-log": [{"version-id": 1, "timestamp-ms": 0}],
-            "properties": {},
-        }
-        return 200, {"metadata-location": "/nowhere", "metadata": metadata, "config": {}}
+
+def _identifier(named: dict[str, Any]) -> tuple[str, ...]:
+    return (*named["namespace"], named["name"])
 
 
 def _namespace(text: str) -> tuple[str, ...]:
@@ -184,6 +230,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     do_GET: Callable[..., None] = _serve  # noqa: N815
     do_POST: Callable[..., None] = _serve  # noqa: N815
+    do_HEAD: Callable[..., None] = _serve  # noqa: N815
     do_DELETE: Callable[..., None] = _serve  # noqa: N815
 
     def _send(self, status: int, content: dict[str, Any] | None) -> None:

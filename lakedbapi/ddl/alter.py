@@ -14,7 +14,7 @@ from lakedbapi.ddl.defaults import with_followed_defaults
 from lakedbapi.ddl.evolve import evolved
 from lakedbapi.ddl.paths import edit, find, get, named
 from lakedbapi.ddl.references import Change, change_references
-from lakedbapi.ddl.staging import require, stage_table, stage_view
+from lakedbapi.ddl.staging import require, require_views, stage_table, stage_view
 from lakedbapi.ddl.tables import (
     check_columns,
     check_field,
@@ -93,7 +93,7 @@ def alter(context: Context, statement: AlterTable) -> None:
 
 def _alter_view(context: Context, statement: AlterTable) -> None:
     alias, view, schema, info = resolve_view(context, statement.name)
-    require(view.catalog, f"ALTER VIEW {statement.name}", view.catalog.capabilities.views)
+    require_views(view.catalog, f"ALTER VIEW {statement.name}")
     for action in statement.actions:
         if not isinstance(action, RenameTable):
             raise NotSupportedError(

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from lakedbapi.context import Context
 from lakedbapi.ddl.paths import edit, get
-from lakedbapi.ddl.staging import require, stage_schema, stage_table, stage_view
+from lakedbapi.ddl.staging import require, require_views, stage_schema, stage_table, stage_view
 from lakedbapi.errors import NotSupportedError
 from lakedbapi.query.names import ResolvedView, resolve_relation, resolve_schema, resolve_table, resolve_view
 from lakedbapi.sql.statements import CommentOn
@@ -31,7 +31,7 @@ def _comment_schema(context: Context, statement: CommentOn) -> None:
 
 def _comment_view(context: Context, statement: CommentOn) -> None:
     alias, view, _, info = resolve_view(context, statement.name)
-    require(view.catalog, f"COMMENT ON VIEW {statement.name}", view.catalog.capabilities.views)
+    require_views(view.catalog, f"COMMENT ON VIEW {statement.name}")
     if info.comment != statement.text:
         stage_view(context, alias, replace(info, comment=statement.text))
 

@@ -15,12 +15,17 @@ from lakedbapi.model.changes import RowChanges
 T = TypeVar("T", SchemaInfo, TableInfo, ViewInfo, MacroInfo)
 
 
-def require(catalog: Catalog, statement: str, capable: bool) -> None:
+def require(catalog: Catalog, statement: str, capable: bool, way_out: str | None = None) -> None:
     """NotSupportedError when the format cannot do what `statement` (such as `CREATE VIEW v`) says."""
     if not capable:
         raise NotSupportedError(
-            f"{statement}: format {catalog.format!r} cannot do this; {catalog.capabilities.way_out}"
+            f"{statement}: format {catalog.format!r} cannot do this; {way_out or catalog.capabilities.way_out}"
         )
+
+
+def require_views(catalog: Catalog, statement: str) -> None:
+    """NotSupportedError where there are no views to be made or changed."""
+    require(catalog, statement, catalog.capabilities.views, catalog.capabilities.way_out_of_views)
 
 
 def stage_schema(context: Context, alias: str, schema: SchemaInfo) -> None:

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pyarrow as pa
 from sqlglot import exp
 
 from lakedbapi.context import Context
-from lakedbapi.ddl.staging import require, stage_dropped_view, stage_view
+from lakedbapi.ddl.arrow_types import column
+from lakedbapi.ddl.staging import require_views, stage_dropped_view, stage_view
 from lakedbapi.engine.base import Query
 from lakedbapi.errors import NotSupportedError, ProgrammingError
 from lakedbapi.model.catalog import CATALOG_PLACEHOLDER, ViewInfo, provisional_id
 from lakedbapi.model.sql_types import quote_identifier
+from lakedbapi.model.types import Schema
 from lakedbapi.query.names import DEFAULT_SCHEMA, NewName, find_relation, find_schema, resolve_new, resolve_view
 from lakedbapi.query.relations import relations, without_rows
 from lakedbapi.sql.expressions import render
@@ -21,7 +24,7 @@ from lakedbapi.sql.statements import CreateView, DropTable, Name
 def create_view(context: Context, statement: CreateView) -> None:
     place = resolve_new(context, statement.name)
     catalog = place.view.catalog
-    require(catalog, f"CREATE VIEW {statement.name}", catalog.capabilities.views)
+    require_views(catalog, f"CREATE VIEW {statement.name}")
     if place.table is not None:
         raise ProgrammingError(f"{statement.name} is a table; drop it, or choose another name for the view")
     if place.info is not None and statement.if_not_exists:
@@ -38,25 +41,30 @@ def create_view(context: Context, statement: CreateView) -> None:
         column_aliases=statement.column_aliases,
     )
     stage_view(context, place.alias, view)
-    _check(context, place)
+    shown = _bind(context, place)
+    if catalog.capabilities.typed_views:
+        view = replace(view, schema=Schema(tuple(map(column, shown))))
+        catalog.check_view(view)
+        stage_view(context, place.alias, view)
 
 
 def drop_view(context: Context, statement: DropTable) -> None:
     if statement.if_exists and find_relation(context, statement.name) is None:
         return
     alias, view, _, info = resolve_view(context, statement.name)
-    require(view.catalog, f"DROP VIEW {statement.name}", view.catalog.capabilities.views)
+    require_views(view.catalog, f"DROP VIEW {statement.name}")
     stage_dropped_view(context, alias, info)
 
 
-def _check(context: Context, place: NewName) -> None:
-    """Let the engine bind the view, so that unknown tables and columns, and a view that reads itself, are found now."""
+def _bind(context: Context, place: NewName) -> pa.Schema:
+    """The columns of the staged view. The engine binds it, so that unknown tables and columns, and a view that reads
+    itself, are found now."""
     parts = (place.alias, place.schema.name, place.name)
     identifiers = frozenset(part.casefold() for part in parts)
     inner = replace(context, search_path=parts[:2], registered={})
     found = without_rows(relations(inner, identifiers, ()))
     path = ".".join(map(quote_identifier, parts))
-    context.engine.fetch(Query(f"SELECT * FROM {path} LIMIT 0", found, {}, parts[:2]))
+    return context.engine.fetch(Query(f"SELECT * FROM {path} LIMIT 0", found, {}, parts[:2])).schema
 
 
 def _stored_text(context: Context, place: NewName, statement: CreateView) -> str:

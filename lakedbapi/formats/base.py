@@ -51,6 +51,10 @@ class Capabilities:
     """What `Snapshot.metadata_table` has, out of `manifests`, `partitions` and `refs`."""
     schemas: bool = False
     views: bool = False
+    typed_views: bool = False
+    """Views are kept with their columns: `ViewInfo.schema`."""
+    way_out_of_views: str | None = None
+    """What the error of a refused statement about views advises, where it is not `way_out`."""
     macros: bool = False
     ddl: bool = False
     row_changes: bool = False
@@ -278,6 +282,9 @@ class Catalog(ABC):
     def check_table(self, snapshot: Snapshot, old: TableInfo | None, table: TableInfo) -> None:
         """NotSupportedError, which tells the way out, when the format cannot have `table`, new or altered from `old`,
         in a transaction on `snapshot`. Its fields are numbered."""
+
+    def check_view(self, view: ViewInfo) -> None:
+        """NotSupportedError, which tells the way out, when the format cannot have the new `view`."""
 
     def check_restored(self, snapshot: Snapshot, old: TableInfo, table: TableInfo) -> None:
         """As `check_table`, of a table that gets the structure back that it had, with the files that it had then."""

@@ -105,6 +105,10 @@ class ViewInfo:
     dialect: str = "duckdb"
     column_aliases: tuple[str, ...] = ()
     comment: str | None = None
+    home: tuple[str | None, str] | None = None
+    """The catalog (None: its own) and schema of tables that `sql` names without one, where that is not the view's."""
+    schema: Schema | None = None
+    """Of a new view: the columns that it has now, for formats that keep them."""
 
 
 @dataclass(frozen=True, slots=True)

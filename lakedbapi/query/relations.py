@@ -29,7 +29,7 @@ from lakedbapi.query.filters import Filter
 from lakedbapi.query.functions import lake_function, reveals
 from lakedbapi.query.hidden import HIDDEN_COLUMNS, Columns, check_known
 from lakedbapi.query.information_schema import information_schema
-from lakedbapi.query.names import DEFAULT_SCHEMA, ResolvedTable, find_relation, resolve_relation
+from lakedbapi.query.names import DEFAULT_SCHEMA, ResolvedTable, catalog_alias, find_relation, resolve_relation
 from lakedbapi.query.prune import matching_files
 from lakedbapi.query.travel import point_of
 from lakedbapi.sql import render
@@ -267,13 +267,32 @@ class _Collector:
                 f"view {info.name!r} is written in the SQL dialect {info.dialect!r}, which cannot be run here; "
                 "create a view with the same meaning in this SQL"
             )
+        if info.home is not None:
+            place = self._home(info, info.home, place)
         query = _query_of(self.context, info, place)
-        self.found[name] = View(query.text, info.column_aliases)
+        if info.home is None:
+            self.found[name] = View(query.text, info.column_aliases)
+        else:
+            inner = RelationName(place.alias, place.schema + place.suffix, f"{name.name} of {name.schema}")
+            self.found[inner] = View(query.text, info.column_aliases)
+            self.found[name] = View(f"SELECT * FROM {'.'.join(map(quote_identifier, inner))}")
         self.expanding[name] = query
         try:
             self.collect(query.identifiers, query.specials, place)
         finally:
             del self.expanding[name]
+
+    def _home(self, info: ViewInfo, home: tuple[str | None, str], place: _Place) -> _Place:
+        """Where the query of a view finds tables that it names without a schema."""
+        catalog, schema = home
+        if catalog is None or catalog.casefold() == place.alias.casefold():
+            return replace(place, schema=schema)
+        alias = catalog_alias(self.context, catalog)
+        if alias is None:
+            raise ProgrammingError(
+                f"view {info.name!r} reads tables of a catalog {catalog!r}, which is not attached: attach one as this"
+            )
+        return _Place(alias, schema, self.context.as_of)
 
     def _add_special(self, special: Special, place: _Place) -> None:
         relation = special.relation

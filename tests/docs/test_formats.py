@@ -20,7 +20,7 @@ ROWS: dict[str, Callable[[Capabilities], bool | str]] = {
     "`CREATE`, `ALTER` and `DROP TABLE`, `COMMENT`": lambda c: c.ddl,
     "Partition transforms of new tables": lambda c: ", ".join(sorted(c.partition_transforms)) or "none",
     "Identity columns": lambda c: c.identity_columns,
-    "Views can be made": lambda c: c.views,
+    "Views can be made": lambda c: c.views or (c.way_out_of_views is not None and "in REST catalogs"),
     "Macros": lambda c: c.macros,
     "One commit for changes of several tables": lambda c: c.multi_table_commit,
     "Versions are of": lambda c: "each table" if c.table_versions else "the catalog",

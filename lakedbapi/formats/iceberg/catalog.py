@@ -24,6 +24,7 @@ from lakedbapi.formats.iceberg.definition import (
     check_new,
     format_version,
     numbered,
+    view_schema,
 )
 from lakedbapi.formats.iceberg.feed import table_changes
 from lakedbapi.formats.iceberg.history import history
@@ -37,9 +38,10 @@ from lakedbapi.formats.iceberg.sources import CatalogSource, Namespace, Source
 from lakedbapi.formats.iceberg.specs import TRANSFORMS, engine_partitioning
 from lakedbapi.formats.iceberg.table import TableVersion, check_whole
 from lakedbapi.formats.iceberg.travel import check_ref, named_ref, point_in
+from lakedbapi.formats.iceberg.view_requests import has_views
 from lakedbapi.formats.maintenance import Maintenance
 from lakedbapi.formats.refs import Refs
-from lakedbapi.model.catalog import AsOf, PartitionSpec, SchemaInfo, SnapshotInfo, TableInfo
+from lakedbapi.model.catalog import AsOf, PartitionSpec, SchemaInfo, SnapshotInfo, TableInfo, ViewInfo
 from lakedbapi.model.changes import Changes
 from lakedbapi.model.layout import FileLayout
 from lakedbapi.model.refs import BRANCH
@@ -68,6 +70,7 @@ WRITING = replace(
     maintenance=True,
     partition_transforms=TRANSFORMS,
     way_out=Capabilities.way_out,
+    way_out_of_views="use a REST catalog whose server keeps views, or a catalog of another format, such as ducklake",
 )
 _DEFAULTS = {
     CODEC: "zstd",
@@ -87,7 +90,8 @@ class IcebergCatalog(Catalog):
         self.source = source
         if isinstance(source, CatalogSource):
             client_fixes.allow_version_3()
-            self.capabilities = replace(WRITING, table_by_table=non_atomic)
+            views = has_views(source.client)
+            self.capabilities = replace(WRITING, table_by_table=non_atomic, views=views, typed_views=views)
         self.names = Names()
         self._lock = threading.RLock()
         self._numbers: dict[tuple[str, ...], int] = {}
@@ -206,6 +210,9 @@ class IcebergCatalog(Catalog):
             check_new(table)
         else:
             check_altered(snapshot.version_of(committed).metadata, old, table)
+
+    def check_view(self, view: ViewInfo) -> None:
+        view_schema(view)
 
     def check_writable(self) -> None:
         if not self.capabilities.ddl:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -12,7 +14,8 @@ from lakedbapi.formats.iceberg.plan import Plan
 from lakedbapi.formats.iceberg.snapshot import IcebergSnapshot
 from lakedbapi.formats.iceberg.sources import CatalogSource, Namespace
 from lakedbapi.formats.iceberg.table import check_whole
-from lakedbapi.model.catalog import TableInfo
+from lakedbapi.formats.iceberg.views import ViewPlan, commit_view, joined
+from lakedbapi.model.catalog import TableInfo, ViewInfo
 from lakedbapi.model.changes import Changes, RowChanges
 
 if TYPE_CHECKING:
@@ -29,35 +32,32 @@ class Committer:
         self._changes = changes
 
     def commit(self) -> CommitResult:
-        if self._changes.views:
-            raise NotSupportedError("views of Iceberg catalogs can only be read here: make them with their own program")
         plans = _joined([self._plan(id) for id in self._table_ids()])
-        if len(plans) > 1 and not self._catalog.capabilities.table_by_table:
+        views = joined([self._view_plan(id) for id in self._changes.views])
+        names = [*(plan.name for plan in plans), *(view.name for view in views)]
+        if len(names) > 1 and not self._catalog.capabilities.table_by_table:
             raise NotSupportedError(
-                "a transaction can change one Iceberg table, since each has snapshots of its own, and this one changes "
-                f"{', '.join(plan.name for plan in plans)}: commit after each table, or connect with non_atomic=true "
-                "to commit them one by one"
+                "a transaction can change one Iceberg table or view, since each has snapshots of its own, and this one "
+                f"changes {', '.join(names)}: commit after each, or connect with non_atomic=true to commit them one by "
+                "one"
             )
         for schema in self._changes.schemas.values():
             if schema is not None:
                 self._source.create_namespace(self._catalog.namespace(schema), schema.comment)
-        result = self._commit_all(plans)
+        result = self._commit_all(plans, views)
         for id, schema in self._changes.schemas.items():
             if schema is None:
                 self._source.drop_namespace(self._catalog.named(id))
         return result
 
-    def _commit_all(self, plans: list[Plan]) -> CommitResult:
+    def _commit_all(self, plans: list[Plan], views: list[ViewPlan]) -> CommitResult:
+        """Views come last, which may read new tables."""
         done: list[str] = []
         snapshots: list[int] = []
         attempts, tables = 1, {}
         for plan in plans:
-            try:
+            with _naming(done):
                 snapshot, tried = self._commit_one(plan)
-            except Error as error:
-                if done:
-                    error.args = (f"{error}; committed before it, and not undone: {', '.join(done)}",)
-                raise
             attempts = max(attempts, tried)
             if snapshot is not None:
                 done.append(plan.name)
@@ -65,6 +65,10 @@ class Committer:
             if plan.table.id < 0:
                 uuid = plan.base.metadata.table_uuid if plan.base is not None else plan.table.uuid
                 tables[plan.table.id] = self._catalog.number((*plan.namespace, plan.table.name, str(uuid)))
+        for view in views:
+            with _naming(done):
+                commit_view(self._source, view)
+            done.append(view.name)
         newest = snapshots[-1] if snapshots else -1
         return CommitResult(newest, attempts, tables, is_new=any(snapshot >= 0 for snapshot in snapshots))
 
@@ -110,9 +114,27 @@ class Committer:
             message=changes.message,
         )
 
-    def _namespace(self, table: TableInfo) -> Namespace:
+    def _view_plan(self, id: int) -> ViewPlan:
+        old, base = self._base.view_of(id) if id >= 0 else (None, None)
+        new = self._changes.views[id]
+        view = new or old
+        assert view is not None
+        return ViewPlan(self._namespace(view), old, base, new)
+
+    def _namespace(self, table: TableInfo | ViewInfo) -> Namespace:
         staged = self._changes.schemas.get(table.schema_id)
         return self._catalog.named(table.schema_id) if staged is None else self._catalog.namespace(staged)
+
+
+@contextmanager
+def _naming(done: list[str]) -> Iterator[None]:
+    """Errors tell what was committed before."""
+    try:
+        yield
+    except Error as error:
+        if done:
+            error.args = (f"{error}; committed before it, and not undone: {', '.join(done)}",)
+        raise
 
 
 def _joined(plans: list[Plan]) -> list[Plan]:

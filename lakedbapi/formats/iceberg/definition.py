@@ -25,7 +25,7 @@ from lakedbapi.formats.iceberg.schemas import VERSION, model_field, nested_field
 from lakedbapi.formats.iceberg.specs import transform_of
 from lakedbapi.formats.iceberg.values import parse
 from lakedbapi.formats.sort_keys import sort_paths
-from lakedbapi.model.catalog import PartitionSpec, TableInfo
+from lakedbapi.model.catalog import PartitionSpec, TableInfo, ViewInfo
 from lakedbapi.model.sql_types import constant_text, quote_literal, spelled, sql_type
 from lakedbapi.model.table_options import CODEC, CODEC_LEVEL, check_option
 from lakedbapi.model.types import UNASSIGNED, Decimal, Field, List, Map, Scalar, Schema, Struct, Type, walk
@@ -353,6 +353,15 @@ def check_new(table: TableInfo) -> None:
     _sort_order(table, 0)
     if format_version(table.properties) < DEFAULT_VERSION:
         raise NotSupportedError(f"table {table.name!r}: tables of {VERSION} 1 can only be read here; use 2 or 3")
+
+
+def view_schema(view: ViewInfo) -> IcebergSchema:
+    """The columns of a new view. NotSupportedError for types that views cannot have."""
+    assert view.schema is not None
+    columns = TableInfo(view.id, view.schema_id, view.name, numbered(view.schema, 0))
+    for field in walk(columns.schema.fields):
+        _check_type(columns, field, 3)
+    return _schema(columns, None)
 
 
 _ANEW = (

@@ -10,13 +10,15 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 from pyiceberg.table.refs import MAIN_BRANCH
+from pyiceberg.view.metadata import ViewMetadata
 
 from lakedbapi.errors import Error
 from lakedbapi.formats.base import Snapshot
 from lakedbapi.formats.iceberg.inspect import METADATA_TABLES
-from lakedbapi.formats.iceberg.sources import LoadedView, Namespace
+from lakedbapi.formats.iceberg.sources import Namespace
 from lakedbapi.formats.iceberg.table import TableVersion
 from lakedbapi.formats.iceberg.travel import named_ref
+from lakedbapi.formats.iceberg.views import view_info
 from lakedbapi.formats.tree import MAIN
 from lakedbapi.model.catalog import AsOf, SchemaInfo, TableInfo, ViewInfo
 from lakedbapi.model.refs import BRANCH
@@ -40,6 +42,7 @@ class IcebergSnapshot(Snapshot):
         self._names: dict[int, Mapping[str, str]] = {}
         self._view_names: dict[int, Mapping[str, str]] = {}
         self._views: dict[tuple[int, str], ViewInfo | None] = {}
+        self._found_views: dict[int, tuple[ViewInfo, ViewMetadata]] = {}
         self._lock = threading.RLock()
 
     def schemas(self) -> Mapping[int, SchemaInfo]:
@@ -134,14 +137,22 @@ class IcebergSnapshot(Snapshot):
         key = schema.id, real
         with self._lock:
             if key not in self._views:
-                namespace = self._namespace(schema)
-                loaded = self._catalog.source.load_view(namespace, real)
-                self._views[key] = None if loaded is None else self._view(namespace, real, schema, loaded)
+                self._views[key] = self._load_view(schema, real)
             return self._views[key]
 
-    def _view(self, namespace: Namespace, name: str, schema: SchemaInfo, loaded: LoadedView) -> ViewInfo:
-        id = self._catalog.number((*namespace, name, "view"))
-        return ViewInfo(id, schema.id, name, loaded.sql, loaded.dialect, comment=loaded.comment)
+    def _load_view(self, schema: SchemaInfo, real: str) -> ViewInfo | None:
+        namespace = self._namespace(schema)
+        metadata = self._catalog.source.load_view(namespace, real)
+        if metadata is None:
+            return None
+        id = self._catalog.number((*namespace, real, metadata.view_uuid))
+        info = view_info(id, schema, real, metadata)
+        self._found_views[id] = info, metadata
+        return info
+
+    def view_of(self, id: int) -> tuple[ViewInfo, ViewMetadata]:
+        """A view that was found."""
+        return self._found_views[id]
 
     def _view_names_in(self, schema: SchemaInfo) -> Mapping[str, str]:
         with self._lock:

@@ -26,6 +26,7 @@ from pyiceberg.exceptions import (
 from pyiceberg.io.fsspec import FsspecFileIO
 from pyiceberg.table import StagedTable
 from pyiceberg.table.metadata import TableMetadata, TableMetadataUtil
+from pyiceberg.view.metadata import ViewMetadata
 
 from lakedbapi.errors import ConflictError, DataError, NotSupportedError, OperationalError
 from lakedbapi.formats.iceberg.failures import reported
@@ -47,13 +48,6 @@ class LoadedTable:
     metadata_location: str
     paths: Paths
     storage: Storage
-
-
-@dataclass(frozen=True)
-class LoadedView:
-    sql: str
-    dialect: str
-    comment: str | None
 
 
 class Source(ABC):
@@ -79,7 +73,7 @@ class Source(ABC):
     def views(self, namespace: Namespace) -> Sequence[str]:
         return ()
 
-    def load_view(self, namespace: Namespace, view: str) -> LoadedView | None:
+    def load_view(self, namespace: Namespace, view: str) -> ViewMetadata | None:
         return None
 
     def roots(self) -> Sequence[str]:
@@ -259,16 +253,13 @@ class CatalogSource(Source):
         except Exception:  # Servers without views answer in many ways; without their list there are none.
             return ()
 
-    def load_view(self, namespace: Namespace, view: str) -> LoadedView | None:
+    def load_view(self, namespace: Namespace, view: str) -> ViewMetadata | None:
         name = ".".join((*namespace, view))
         with reported(f"catalog {self.name}: loading view {name}"):
             try:
-                loaded = self.client.load_view((*namespace, view))
+                return self.client.load_view((*namespace, view)).metadata
             except NoSuchViewError:
                 return None
-        texts = {r.root.dialect: r.root.sql for r in loaded.current_version().representations}
-        dialect = next((own for own in texts if own.casefold() == "duckdb"), next(iter(texts)))
-        return LoadedView(texts[dialect], dialect, loaded.properties.get("comment"))
 
     def roots(self) -> Sequence[str]:
         warehouse = self.client.properties.get("warehouse", "")

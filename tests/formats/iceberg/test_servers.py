@@ -85,18 +85,6 @@ def test_only_the_tables_that_are_named_are_loaded(served: tuple[RestCatalog, in
     connection.close()
 
 
-def test_views(served: tuple[RestCatalog, int]) -> None:
-    rest, port = served
-    fill(rest.catalog)
-    rest.views[("ns",), "names"] = {"spark": "SELECT `name` FROM t", "duckdb": "SELECT name FROM t"}
-    rest.views[("ns",), "foreign"] = {"spark": "SELECT `name` FROM t"}
-    connection = lakedbapi.connect(f"iceberg+rest://{USER}:{PASSWORD}@127.0.0.1:{port}")
-    assert rows(connection, "SELECT * FROM ns.names") == [("a",), ("b",)]
-    with pytest.raises(lakedbapi.NotSupportedError, match="dialect 'spark'"):
-        rows(connection, "SELECT * FROM ns.foreign")
-    connection.close()
-
-
 @pytest.fixture
 def aws() -> Iterator[dict[str, str]]:
     """pyiceberg's properties for services of AWS that run here, with a bucket `lake`."""
