@@ -332,6 +332,11 @@ def _unquoted(value: str) -> str:
 
 def _from_path(text: str, options: dict[str, Any]) -> tuple[str, str, dict[str, Any]]:
     """What a plain path is: told by `format`, else by what lies there, else a DuckLake to be created."""
+    if text == ":memory:":
+        raise InterfaceError(
+            "a lake lies in files: give a directory, for a lake of the moment that of tempfile.TemporaryDirectory(); "
+            "lake:// has no catalog yet"
+        )
     path = Path(_absolute(text))
     format = str(options.get("format") or _sniffed_format(path)).lower()
     if format != "ducklake":
@@ -353,17 +358,15 @@ _CATALOG_SUFFIXES = {
 }
 
 
-_MARKERS = {"_delta_log": "delta", ".hoodie": "hudi"}
+_MARKERS = {"_delta_log/": "delta", ".hoodie/": "hudi", "metadata/*.metadata.json": "iceberg"}
+"""What the directory of a table has in it."""
 
 
 def _sniffed_format(path: Path) -> str:
-    """That of the table which the directory is, of the lake in it, or of the tables right below it."""
-    for marker, format in _MARKERS.items():
-        if (path / marker).is_dir():
-            return format
-    if not (path / CATALOG_FILE).exists():
+    """That of the table which the directory is, of the lake in it, or of tables one or two levels below."""
+    for depth in ("",) if (path / CATALOG_FILE).exists() else ("", "*/", "*/*/"):
         for marker, format in _MARKERS.items():
-            if any(path.glob(f"*/{marker}/")):
+            if any(path.glob(f"{depth}{marker}")):
                 return format
     return "ducklake"
 

@@ -15,12 +15,13 @@ from lakedbapi.maintenance.names import called_table
 from lakedbapi.maintenance.results import SUCCESS
 from lakedbapi.maintenance.scope import check_alone
 from lakedbapi.model.catalog import TableInfo
+from lakedbapi.model.refs import NewRef
 from lakedbapi.query import constant, resolve_table
 from lakedbapi.sql.statements import Call, DropRef, Name, PutRef
 
 
 def put_ref(context: Context, statement: PutRef) -> Result:
-    refs, table = _refs(context, statement.table, f"{statement.ref.kind.upper()} {statement.ref.name}")
+    refs, table = _refs(context, statement.table, f"{_verb(statement.ref)} {statement.ref.kind.upper()}")
     ref = statement.ref
     if statement.version is not None:
         ref = replace(ref, snapshot=_snapshot(context, statement))
@@ -57,6 +58,10 @@ def _refs(context: Context, name: Name, verb: str) -> tuple[Refs, TableInfo]:
     found = resolve_table(context, name)
     context.transaction.check_writing(found.alias)
     return found.view.catalog.refs, found.table
+
+
+def _verb(ref: NewRef) -> str:
+    return "CREATE" if ref.create else "REPLACE"
 
 
 def _snapshot(context: Context, statement: PutRef) -> int:

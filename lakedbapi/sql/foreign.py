@@ -11,7 +11,10 @@ from collections.abc import Iterator
 from lakedbapi.errors import Error
 from lakedbapi.sql.tokens import QUOTED, STRING, scan
 
-_NOT_KNOWN = re.compile(r"syntax error|Parser Error|table or view \S+ does not exist|Scalar Function with name|'<=>\(")
+_NOT_KNOWN = re.compile(
+    r"syntax error|Parser Error|table or view \S+ does not exist|Scalar Function with name|'<=>\("
+    r"|there is no (procedure|type|schema or catalog)|because schema \S+ does not exist|catalog \S+ is not attached"
+)
 
 _FOREIGN = (
     (r"show partitions\b", "SHOW PARTITIONS", "files('t') lists a table's files with their partition values"),
@@ -74,6 +77,16 @@ _FOREIGN = (
         "ALTER TABLE t ALTER COLUMN c TYPE …, ALTER TABLE t RENAME COLUMN c TO d",
     ),
     (r"alter table .*\balter .*\bcomment\b", "COMMENT in ALTER TABLE", "COMMENT ON COLUMN t.c IS '…'"),
+    (
+        r"alter table .*\b(add|drop|replace) partition field\b",
+        "a change of one partition field",
+        "ALTER TABLE t SET PARTITIONED BY (…) names all that new files have, RESET PARTITIONED BY none",
+    ),
+    (
+        r"alter table .*\bwrite (ordered|locally|distributed|unordered)\b",
+        "WRITE ORDERED BY",
+        "ALTER TABLE t SET SORTED BY (…), or RESET SORTED BY",
+    ),
     (
         r"alter table .*\b(add|drop) partition\b",
         "partitions that are added or dropped",
@@ -163,6 +176,34 @@ _FOREIGN = (
         "OPTIMIZE t merges small files, and sorts them by ZORDER BY (…) or the table's order",
     ),
     (r"optimize .* final$", "OPTIMIZE … FINAL", "OPTIMIZE t"),
+    (
+        r"undrop\b",
+        "UNDROP",
+        "a DuckLake shows a dropped table in its older versions: CREATE TABLE t AS SELECT * FROM t FOR VERSION AS OF n",
+    ),
+    (
+        r"call .*\b(rollback_to_snapshot|rollback_to_timestamp|set_current_snapshot)\b",
+        "this procedure",
+        "RESTORE TABLE t TO VERSION AS OF n, or TO TIMESTAMP AS OF '…'",
+    ),
+    (
+        r"call .*\b(cherrypick_snapshot|publish_changes)\b",
+        "this procedure",
+        "write to a branch, t.branch_b, and CALL fast_forward('t', 'main', 'b')",
+    ),
+    (
+        r"(?:.* )?(?:from|join|into|update) (?:delta|iceberg|hudi|parquet|csv|json) \. \"\"",
+        "a table named by its path",
+        "connect('delta:///path'), or ATTACH 'delta:/path' AS name with allow_attach=True, for each format",
+    ),
+    (
+        (
+            r"(?:.* )?(?:from|join) (?:\S+ \. )*\S+ \. "
+            r"(?:history|snapshots|refs|files|delete_files|manifests|partitions)\b"
+        ),
+        "a table behind another one's name",
+        "history('t'), refs('t'), files('t'), delete_files('t'), manifests('t') and partitions('t') describe it",
+    ),
     (r"convert to\b", "CONVERT", "CREATE TABLE new AS SELECT …, or let the lake add the files where it can"),
     (r"(fsck|generate|kill|help)\b", "this", "docs/sql.md lists the statements"),
 )

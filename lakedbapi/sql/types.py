@@ -35,6 +35,8 @@ _SCALARS = {spelling.casefold(): name for name, spelling in SCALAR_SPELLINGS.ite
 }
 _DECIMALS = frozenset(("decimal", "numeric", "dec"))
 _UNSUPPORTED = words("enum union bit bitstring bignum varint null type tuple")
+_INSTEAD = {"jsonb": "JSON", "money": "DECIMAL(19, 4)", **dict.fromkeys(words("citext clob longtext"), "VARCHAR")}
+"""What to write for types of other systems."""
 _TIMESTAMP_BY_PRECISION = ("timestamp_s", *["timestamp_ms"] * 3, *["timestamp"] * 3, *["timestamp_ns"] * 3)
 _IGNORED_LENGTH = frozenset(("varchar", "blob", "geometry"))
 MAX_PRECISION = 38
@@ -89,7 +91,8 @@ def _read_base(reader: Reader) -> Type:
         )
     scalar = _read_scalar_name(reader, name)
     if scalar is None:
-        raise reader.error(f"there is no type {token.value}", token)
+        instead = f": use {_INSTEAD[name]}" if name in _INSTEAD else ""
+        raise reader.canonical.error(token.start, f"there is no type {token.value}{instead}")
     if reader.at("collate"):
         raise NotSupportedError("COLLATE on a column is not supported: put COLLATE into the query")
     return Scalar(scalar)

@@ -165,13 +165,24 @@ def test_misuse_says_what_to_write(url: str, message: str) -> None:
         parse(url)
 
 
-@pytest.mark.parametrize(("marker", "format"), [("_delta_log", "delta"), (".hoodie", "hudi")])
+@pytest.mark.parametrize(
+    ("marker", "format"),
+    [("_delta_log/0.json", "delta"), (".hoodie/hoodie.properties", "hudi"), ("metadata/0.metadata.json", "iceberg")],
+)
 def test_a_directory_of_tables_is_no_place_for_a_new_lake(tmp_path: Path, marker: str, format: str) -> None:
-    (tmp_path / "orders" / marker).mkdir(parents=True)
-    for directory in (tmp_path, tmp_path / "orders"):
+    file = tmp_path / "sales" / "orders" / marker
+    file.parent.mkdir(parents=True)
+    file.touch()
+    for directory in (tmp_path, tmp_path / "sales", tmp_path / "sales" / "orders"):
         assert parse(str(directory)).format == format
     (tmp_path / "catalog.sqlite").touch()
     assert parse(str(tmp_path)).format == "ducklake"
+
+
+@pytest.mark.parametrize("url", [":memory:", "lake:///:memory:", "ducklake:///:memory:"])
+def test_a_lake_in_memory_is_refused_rather_than_made_in_a_directory_of_that_name(url: str) -> None:
+    with pytest.raises(InterfaceError, match="TemporaryDirectory"):
+        parse(url)
 
 
 def test_attach_names_the_catalog_after_its_file() -> None:

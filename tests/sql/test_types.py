@@ -98,7 +98,8 @@ def test_types_that_no_lake_table_holds(text: str) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("INTT", r"there is no type INTT"),
+        ("INTT", r"there is no type INTT \(line 1, column 1\)"),
+        ("STRUCT(a JSONB)", r"there is no type JSONB: use JSON"),
         ("DECIMAL(39, 0)", r"needs 1 <= precision <= 38"),
         ("DECIMAL(5, 6)", r"scale <= precision"),
         ("STRUCT(a)", r"expected a type"),

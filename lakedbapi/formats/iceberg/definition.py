@@ -427,12 +427,16 @@ def _check_common(table: TableInfo, old: TableInfo | None) -> None:
             )
 
 
+_WAY_TO_DEFAULTS = f"make it one, WITH ('{VERSION}' = '3') or by ALTER TABLE … SET ('{VERSION}' = '3'), or "
+
+
 def _default_refused(table: TableInfo, field: Field) -> NotSupportedError:
     text = constant_text(field.default or "")
     shown = field.default if text is None else quote_literal(text)
     return NotSupportedError(
         f"column {field.name!r} of Iceberg table {table.name!r} cannot have the default {shown}: tables of "
-        f"{VERSION} 3 have defaults, which are finite constants without parts; give the value in INSERT"
+        f"{VERSION} 3 have defaults, which are finite constants without parts; "
+        f"{_WAY_TO_DEFAULTS if format_version(table.properties) < 3 else ''}give the value in INSERT"
     )
 
 

@@ -206,7 +206,7 @@ def test_in_a_transaction(place: Lake, lake: lakedbapi.Connection) -> None:
         other.rollback()
         assert "v" in refs(place)
         other.execute("INSERT INTO t VALUES (3, 'z')")
-        with pytest.raises(ProgrammingError, match="commits by itself"):
+        with pytest.raises(ProgrammingError, match="CREATE TAG commits by itself"):
             other.execute("ALTER TABLE t CREATE TAG w")
         other.rollback()
     with place.connect(read_only=True) as other, pytest.raises(ProgrammingError, match="only reads"):

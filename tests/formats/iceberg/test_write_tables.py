@@ -245,8 +245,9 @@ def test_columns_of_new_tables_have_defaults(tmp_path: Path) -> None:
 )
 def test_a_default_without_a_value_or_a_place_is_refused(lake: lakedbapi.Connection, sql: str) -> None:
     version = 3 if "random" in sql else 2
-    with pytest.raises(lakedbapi.NotSupportedError, match="format-version 3 have defaults"):
+    with pytest.raises(lakedbapi.NotSupportedError, match="format-version 3 have defaults") as refused:
         lake.execute(f"{sql} WITH ('format-version' = '{version}')")
+    assert ("make it one" in str(refused.value)) == (version == 2)
 
 
 @pytest.mark.parametrize(
