@@ -14,6 +14,7 @@ from lakedbapi.query.hidden import reveal
 from lakedbapi.query.names import resolve_relation
 from lakedbapi.query.relations import columns_of, hidden_names, relations
 from lakedbapi.sql.expressions import render
+from lakedbapi.sql.guard import is_file_name
 from lakedbapi.sql.nulls import without_compared_nulls
 from lakedbapi.sql.statements import Name, Select
 
@@ -62,7 +63,7 @@ def _without_compared_nulls(context: Context, select: Select) -> tuple[str, exp.
 
 
 def _require_known(context: Context, select: Select, found: Mapping[RelationName, Relation]) -> None:
-    """ProgrammingError, with names that are near, for a table that is none of ours nor one of the engine's own."""
+    """ProgrammingError, with names that are near, for a table that is none of ours or the engine's, and no file."""
     if select.tree is None:
         return
     known = {name.name.casefold() for name in found}
@@ -70,6 +71,8 @@ def _require_known(context: Context, select: Select, found: Mapping[RelationName
     places = {part.casefold() for name in found for part in (name.catalog, name.schema)} | _PLACES_OF_THE_ENGINE
     for table in select.tree.find_all(exp.Table):
         name, place = table_name(table), table.db.casefold()
+        if context.allow_external and not place and is_file_name(name):
+            continue
         misplaced = place != "" and place not in places
         if isinstance(table.this, exp.Identifier) and (
             misplaced or (name not in known and not name.startswith(_OF_THE_ENGINE))

@@ -66,6 +66,11 @@ _FILE_NAME = re.compile(
 )
 
 
+def is_file_name(name: str) -> bool:
+    """Whether the engine takes a relation of that name for a file."""
+    return _FILE_NAME.search(name) is not None
+
+
 def check(parsed: Parsed, allow_external: bool) -> None:
     """ProgrammingError when the statement reaches outside the attached catalogs and `allow_external` is false."""
     if parsed.external is not None and not allow_external:
@@ -126,7 +131,7 @@ def find_file_names(text: str, tokens: Sequence[Token]) -> Iterator[FileName]:
     """Quoted names of relations that the engine takes for files where there is no relation of that name."""
     for index in relation_starts(tokens):
         token = tokens[index]
-        if token.kind == QUOTED and _FILE_NAME.search(token.value) and not _is_defined(tokens, index):
+        if token.kind == QUOTED and is_file_name(token.value) and not _is_defined(tokens, index):
             yield FileName(Name(tuple(_path(tokens, index))), _file_error(text, token))
 
 

@@ -86,3 +86,28 @@ def test_a_lake_function_asks_the_catalog_of_its_table(tmp_path: Path, name: str
         operations = connection.execute(f"SELECT operation FROM history('{name}')").fetchall()
         assert operations == [("CREATE TABLE AS SELECT",)]
         assert len(connection.execute("SELECT * FROM history('lake.t')").fetchall()) == 1
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT count(*) FROM 'rows.csv'",
+        "SELECT count(*) FROM './*.CSV' AS r",
+        'WITH r AS (SELECT * FROM "rows.csv") SELECT count(*) FROM r JOIN t ON r.a = t.a',
+    ],
+)
+def test_files_are_named_like_tables_by_those_who_may(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, query: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "rows.csv").write_text("a\n1\n2\n")
+    (tmp_path / "more.CSV").write_text("a\n1\n2\n")
+    with lakedbapi.connect("lake", allow_external=True) as connection:
+        connection.execute("CREATE TABLE t AS SELECT * FROM 'rows.csv'")
+        assert connection.execute(query).fetchone() == (2,)
+        with pytest.raises(lakedbapi.Error, match=r"nosuch\.csv"):
+            connection.execute("SELECT * FROM 'nosuch.csv'")
+        with pytest.raises(ProgrammingError, match="table or view nosuch does not exist"):
+            connection.execute("SELECT * FROM nosuch")
+    with lakedbapi.connect("lake") as connection, pytest.raises(ProgrammingError, match="allow_external=True"):
+        connection.execute(query)
