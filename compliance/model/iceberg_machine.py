@@ -162,7 +162,7 @@ class IcebergPrograms(OneTablePrograms):
     wider: ClassVar[Mapping[Type, tuple[Plain, ...]]] = {INTEGER: (BIGINT,), FLOAT: (DOUBLE,), DECIMAL: (WIDE_DECIMAL,)}
 
     def __init__(self) -> None:
-        self.first_defaults = self.initial_defaults = self.setting.version >= 3
+        self.initial_defaults = self.setting.version >= 3
         super().__init__()
 
     def left_out(self) -> set[str]:
@@ -178,6 +178,9 @@ class IcebergPrograms(OneTablePrograms):
     def _partition(self, draw: Any, columns: Sequence[Column]) -> tuple[tuple[int, str], ...]:
         return super()._partition(draw, columns) if self.setting.partitioned else ()
 
+    def has_first_default(self, column: Column) -> bool:
+        return self.initial_defaults and self.keeps_default(column)
+
     @staticmethod
     def keeps_default(column: Column) -> bool:
         is_finite = not isinstance(column.default, float) or math.isfinite(column.default)
@@ -188,7 +191,7 @@ class IcebergPrograms(OneTablePrograms):
         return True
 
     def alter_column(self, data: Data, client: Client) -> None:
-        """What would need a value in older snapshots is refused, and so are new defaults."""
+        """What would need a value in older snapshots is refused."""
         kind = data.draw(st.sampled_from(["set default", "drop default", "set not null", "drop not null"]))
         table = self.choose_table(data, client)
         if table is None:
@@ -198,7 +201,11 @@ class IcebergPrograms(OneTablePrograms):
         if kind == "set default":
             value = data.draw(not_null(column.type).filter(lambda value: value != column.default))
             sql += f" {literal(value, column.type)}"
-            self.expect_failure(client, sql, (), lakedbapi.NotSupportedError)
+            new = replace(column, default=value)
+            if self.has_first_default(new):
+                self.alter(client, sql, altered(table, columns=edited(table.columns, [column.id], new)))
+            else:
+                self.expect_failure(client, sql, (), lakedbapi.NotSupportedError)
         elif kind == "set not null" and column.nullable:
             has_nulls = any(table.cell(row, column) is None for row in table.rows.values())
             error = lakedbapi.IntegrityError if has_nulls else lakedbapi.NotSupportedError

@@ -44,8 +44,6 @@ class TableSteps(Program):
     """What stands behind the columns of CREATE TABLE."""
     initial_defaults = True
     """Whether a new column can have a value in the rows that are there."""
-    first_defaults = True
-    """Whether the columns of a new table can have defaults."""
     scalars: Sequence[Plain] = SCALARS
     wider: ClassVar[Mapping[Type, tuple[Plain, ...]]] = WIDER
 
@@ -55,8 +53,7 @@ class TableSteps(Program):
         columns = [Column(number(), draw(st.sampled_from(["id", "Key"])), draw(st.sampled_from([INTEGER, BIGINT])))]
         names = draw(st.permutations(COLUMN_NAMES))[: draw(st.integers(1, 5))]
         columns += [self._new_column(draw, column_name) for column_name in names]
-        if not self.first_defaults:
-            columns = [replace(column, default=None) for column in columns]
+        columns = [column if self.has_first_default(column) else replace(column, default=None) for column in columns]
         defined = ", ".join(self.definition(column) for column in columns)
         partition = self._partition(draw, columns) if draw(st.booleans()) else ()
         sql = f"CREATE TABLE {quoted(name)} ({defined})"
@@ -191,6 +188,10 @@ class TableSteps(Program):
         if column.default is None:
             return column.nullable or not self.had_rows(table)
         return self.keeps_default(column)
+
+    def has_first_default(self, column: Column) -> bool:
+        """Whether a column of a new table can have this default."""
+        return True
 
     @staticmethod
     def keeps_default(column: Column) -> bool:

@@ -14,6 +14,7 @@ from lakedbapi.context import Context, Counted
 from lakedbapi.dml.addresses import Addresses, first_of_each, has_few_deleted
 from lakedbapi.dml.arrow_rows import typed
 from lakedbapi.dml.hidden import revealed
+from lakedbapi.dml.key_lists import condition_sql
 from lakedbapi.dml.namesakes import told_apart
 from lakedbapi.dml.new_rows import NewRows
 from lakedbapi.dml.returning import Returning, evaluate
@@ -154,7 +155,8 @@ def _matching(target: Target, statement: Delete, scan: Scan, extra: Mapping[Rela
         columns += _returning(statement).source_columns
     sql = f"{with_clause(statement.ctes)}SELECT {', '.join(columns)}{from_clause(target.from_item, statement.source)}"
     if statement.where is not None:
-        sql += f" WHERE ({target.render(statement.where)})"
+        condition = target.render(statement.where) if statement.source else condition_sql(target, statement.where)
+        sql += f" WHERE ({condition})"
     exhaustive = not statement.source and not statement.returning and reads_all(target.table.schema, statement.where)
     scanned = target.scan_relation(scan, exhaustive=exhaustive)
     return target.query(sql, {**extra, **scanned}, _identifiers(statement), statement.specials)

@@ -14,6 +14,7 @@ from lakedbapi.dml.addresses import Addresses, Repeats, has_few_deleted
 from lakedbapi.dml.arrow_rows import pieces
 from lakedbapi.dml.blame import blaming
 from lakedbapi.dml.hidden import revealed
+from lakedbapi.dml.key_lists import condition_sql
 from lakedbapi.dml.namesakes import told_apart
 from lakedbapi.dml.new_rows import NewRows
 from lakedbapi.dml.returning import Returning, evaluate
@@ -141,7 +142,10 @@ class Updating:
         sql = (
             f"{with_clause(statement.ctes)}SELECT {', '.join(columns)}{from_clause(target.from_item, statement.source)}"
         )
-        return sql if statement.where is None else f"{sql} WHERE ({target.render(statement.where)})"
+        if statement.where is None:
+            return sql
+        condition = target.render(statement.where) if statement.source else condition_sql(target, statement.where)
+        return f"{sql} WHERE ({condition})"
 
     def _fingerprint(self) -> str:
         """A number that is the same for the same new values; only FROM can give a row several."""
