@@ -176,7 +176,8 @@ class Engine(ABC):
 
         With `row_ids` the source has a column more, `_lake_row_id`, embedded under `ROW_ID_FIELD`; with `row_snapshots`
         another one behind it, the snapshot that added each row, embedded under `ROW_SNAPSHOT_FIELD`. On failure no file
-        is left.
+        is left. Arrow data without either keep their order, also over several files, where nothing sorts or partitions
+        them.
         """
 
     @abstractmethod

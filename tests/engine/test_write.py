@@ -136,6 +136,24 @@ def test_rows_are_sorted(engine: DuckDBEngine, directory: str) -> None:
     assert pq.read_table(file.path).column("id").to_pylist() == [4, 3, 2, 1, 0]
 
 
+@pytest.mark.parametrize("size", [None, 1 << 40, 1 << 20])
+def test_new_rows_keep_their_order(engine: DuckDBEngine, directory: str, size: int | None) -> None:
+    table = pa.table({"id": np.arange(600_000), "name": pa.nulls(600_000, pa.string())})
+    options = WriteOptions(directory, row_group_size=2048, target_file_size=size)
+    files = engine.write(table.to_reader(10_000), SCHEMA, options)  # type: ignore[arg-type]
+    ids = [pq.read_table(file.path).column("id").to_numpy() for file in files]
+    assert len(files) == 1 or size == 1 << 20
+    assert (np.concatenate(sorted(ids, key=lambda part: part[0])) == np.arange(600_000)).all()
+
+
+@pytest.mark.parametrize("size", [None, 1 << 40, 1 << 20])
+def test_many_rows_are_sorted(engine: DuckDBEngine, directory: str, size: int | None) -> None:
+    sql = "select i * 7919 % 600000, null from range(600000) r(i)"
+    files = write(engine, directory, sql, sort_by=("id",), row_group_size=2048, target_file_size=size)
+    ids = [pq.read_table(file.path).column("id").to_numpy() for file in files]
+    assert (np.concatenate(sorted(ids, key=lambda part: part[0])) == np.arange(600_000)).all()
+
+
 def test_format_options(engine: DuckDBEngine, directory: str) -> None:
     (file,) = write(
         engine, directory, "select i, 'a' from range(10000) r(i)",

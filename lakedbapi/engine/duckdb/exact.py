@@ -19,26 +19,36 @@ _NUMBER = "_lake_number"
 _LOSSY = frozenset(Scalar(name) for name in ("int128", "uint128", "interval", "timetz"))
 
 
-def as_stored(rows: str, columns: Mapping[str, str], sort_by: Sequence[str], keys: Sequence[str] = ()) -> str:
+def as_stored(
+    rows: str,
+    columns: Mapping[str, str],
+    sort_by: Sequence[str],
+    keys: Sequence[str] = (),
+    *,
+    several: bool = False,
+    in_order: bool = False,
+) -> str:
     """`rows`, a SELECT, in order, with `columns` (SQL over those of `rows`, by name) as they are to be stored.
 
-    `keys` are those of `columns` that the files are partitioned by.
+    `keys` are those of `columns` that the files are partitioned by. `several`: there may be more than one file;
+    `in_order`: rows that nothing sorts keep the order that they come in, unless the files are partitioned.
     """
     selected = ", ".join(
         name if sql == name else f"{sql} AS {name}"
         for name, sql in ((quote_identifier(name), sql) for name, sql in columns.items())
     )
-    if not sort_by:
+    if sort_by and not several:
+        # The order is that of the values, which casts may change.
+        numbered = f"SELECT *, row_number() OVER (ORDER BY {', '.join(sort_by)}) AS {_NUMBER} FROM ({rows})"
+        return f"SELECT {selected} FROM ({numbered}) ORDER BY {_NUMBER}"
+    if sort_by:
+        # DuckDB 2.0 mixes up the rows of partitions that it fills at the same time: one comes after the other.
+        rows = f"SELECT * FROM ({rows}) ORDER BY {', '.join([*(columns[key] for key in keys), *sort_by])}"
+    elif keys or not (several and in_order):
         return f"SELECT {selected} FROM ({rows})"
-    if keys:
-        # DuckDB 2.0 mixes up the rows of partitions that it fills at the same time, and threads do so in any version:
-        # one partition comes after the other, and a count of the rows takes these one by one.
-        order = ", ".join([*(columns[key] for key in keys), *sort_by])
-        numbered = f"SELECT *, row_number() OVER () AS {_NUMBER} FROM (SELECT * FROM ({rows}) ORDER BY {order})"
-        return f"SELECT {selected} FROM ({numbered}) WHERE {_NUMBER} > 0"
-    # The order is that of the values, which casts may change.
-    numbered = f"SELECT *, row_number() OVER (ORDER BY {', '.join(sort_by)}) AS {_NUMBER} FROM ({rows})"
-    return f"SELECT {selected} FROM ({numbered}) ORDER BY {_NUMBER}"
+    # Threads mix up row groups where there may be several files; a count of the rows takes these one by one.
+    numbered = f"SELECT *, row_number() OVER () AS {_NUMBER} FROM ({rows})"
+    return f"SELECT {selected} FROM ({numbered}) WHERE {_NUMBER} > 0"
 
 
 def stored(column: str, field: Field, layout: FileLayout) -> str:

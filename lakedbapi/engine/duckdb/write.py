@@ -48,13 +48,14 @@ def write(
         execution.prepare()
     keys = partition_keys(options.partitioning, schema, options.layout)
     rows, parameters = _typed(execution, source, schema, embedded)
+    in_order = not isinstance(source, Query) and not embedded
     if any(key.buckets is not None for key in keys):
         with execution.sibling() as copier:
             reader = with_buckets(execution.start(rows, parameters), keys, schema)
             table = Resources(copier.cursor).register(reader)
             numbered = f"SELECT {', '.join(_as_before(reader.schema.names, schema))} FROM {table}"
             return _copy(copier, numbered, {}, keys, schema, options, embedded)
-    return _copy(execution, rows, parameters, keys, schema, options, embedded)
+    return _copy(execution, rows, parameters, keys, schema, options, embedded, in_order=in_order)
 
 
 def _as_before(names: Sequence[str], schema: Schema) -> list[str]:
@@ -73,17 +74,21 @@ def _copy(
     schema: Schema,
     options: WriteOptions,
     embedded: Embedded,
+    *,
+    in_order: bool = False,
 ) -> tuple[WrittenFile, ...]:
     token = output.file_token(options.layout.prefix)
     directory = output.prepare_directory(options.directory)
     in_path = _only_in_path(keys, options)
     fields = [field for field in schema.fields if field not in in_path]
     columns = _columns(schema, keys, in_path, options, embedded)
-    rows = as_stored(rows, columns, options.sort_by, [key.name for key in keys])
+    several = _many_files(keys, options)
+    key_names = [key.name for key in keys]
+    rows = as_stored(rows, columns, options.sort_by, key_names, several=several, in_order=in_order)
     settings = [*_format(fields, options, embedded), *_layout(keys, options, token, in_path)]
     execution.confine(directory)
     single = f"{directory}{token}{options.layout.suffix}.parquet"
-    target = directory.rstrip("/") if _many_files(keys, options) else single
+    target = directory.rstrip("/") if several else single
     encrypting = execution.encrypted_output() if options.layout.encrypted else None
     try:
         to = quote_literal(target if encrypting is None else encrypting_path(target))
