@@ -20,7 +20,8 @@ from lakedbapi.sql.statements import Insert
 
 
 def insert(context: Context, statement: Insert) -> Counted:
-    """The rows keep the order of the source, unless files are sorted or partitioned. Columns that are not given get their default, or NULL."""
+    """The rows keep the order of the source, unless files are sorted or partitioned. Columns that are not given get
+    their default, or NULL."""
     target = Target.of(context, statement.target, statement.alias)
     target.require("INSERT INTO", target.capabilities.inserts)
     return insert_rows(target, statement, of_statement(target, statement))

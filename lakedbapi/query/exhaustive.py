@@ -19,11 +19,14 @@ _VARYING = frozenset({"varchar", "json", "blob", "variant", "geometry"})
 
 def aggregated(tree: exp.Expression | None) -> Mapping[str, frozenset[str]]:
     """The tables that a query names once, to aggregate all of their rows: casefolded, each with the names of the
-    columns that the query may read of it."""
+    columns that the query may read of it. None when it reads rows of anything else, such as a table function, which may
+    be wanted in their order."""
     if tree is None or tree.find(*_NARROWING) is not None:
         return {}
-    named = Counter(table_name(table) for table in tree.find_all(exp.Table))
-    found = (table_name(table) for select in tree.find_all(exp.Select) for table in _aggregated_tables(select))
+    named = Counter(_source_name(table) for table in tree.find_all(exp.Table))
+    found = {table_name(table) for select in tree.find_all(exp.Select) for table in _aggregated_tables(select)}
+    if named.keys() - found - {cte.alias.casefold() for cte in tree.find_all(exp.CTE)}:
+        return {}
     columns = _column_names(tree)
     return {name: columns for name in found if named[name] == 1}
 
@@ -45,6 +48,11 @@ def fixed_width(schema: Schema, names: frozenset[str]) -> bool:
         for field in schema.fields
         if field.name.casefold() in names
     )
+
+
+def _source_name(table: Any) -> str | None:
+    """None for a table function."""
+    return table_name(table) if isinstance(table.this, exp.Identifier) else None
 
 
 def _column_names(tree: exp.Expression) -> frozenset[str]:

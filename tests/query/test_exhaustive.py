@@ -39,6 +39,8 @@ def test_aggregates_of_all_rows_are_exhaustive(sql: str) -> None:
         "SELECT DISTINCT * FROM t",
         "SELECT max(COLUMNS(*)) FROM t",
         "SELECT count(*) FROM t UNION ALL SELECT x FROM t",
+        "SELECT x, (SELECT max(y) FROM t) FROM u",
+        "SELECT x, (SELECT max(y) FROM t) FROM read_parquet('u.parquet')",
     ],
 )
 def test_rows_in_order_and_some_rows_are_not_exhaustive(sql: str) -> None:
