@@ -165,7 +165,7 @@ def test_a_lost_conflict_is_retryable_on_the_same_connection(items: Cursor, conn
     other.execute("UPDATE items SET name = 'theirs' WHERE id = 1")
     items.execute("UPDATE items SET name = 'ours' WHERE id = 1")
     other.commit()
-    with pytest.raises(ConflictError) as lost:
+    with pytest.raises(ConflictError, match="table items: another transaction changed") as lost:
         items.connection.commit()
     assert lost.value.retryable
     assert items.connection.messages == [(ConflictError, lost.value)]

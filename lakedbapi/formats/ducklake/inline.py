@@ -124,23 +124,23 @@ def _current_table(attempt: Attempt, table: TableInfo) -> Table:
     return create_table(attempt, table)
 
 
-def end_rows(attempt: Attempt, table_id: int, groups: Iterable[tuple[RowGroup, DeleteVector]]) -> None:
+def end_rows(attempt: Attempt, table: TableInfo, groups: Iterable[tuple[RowGroup, DeleteVector]]) -> None:
     """End rows of inlined tables. ConflictError if one is not live any more."""
     for group, positions in groups:
         assert group.row_ids is not None
         assert group.snapshots is not None
         index = pa.array(positions.to_numpy())
         wanted = np.stack([np.asarray(group.row_ids.take(index)), np.asarray(group.snapshots.take(index))], axis=1)
-        _end_pairs(attempt, table_id, group.key, wanted.astype(np.int64))
-    attempt.made.add(changes_made.INLINED_DELETE, table_id)
+        _end_pairs(attempt, table, group.key, wanted.astype(np.int64))
+    attempt.made.add(changes_made.INLINED_DELETE, table.id)
 
 
-def _end_pairs(attempt: Attempt, table_id: int, name: str, wanted: npt.NDArray[np.int64]) -> None:
+def _end_pairs(attempt: Attempt, table: TableInfo, name: str, wanted: npt.NDArray[np.int64]) -> None:
     """`wanted`: (row id, begin snapshot) of each row."""
     registered = attempt.tables.inlined_data_tables.c
-    known = select(registered.table_name).where(registered.table_id == table_id, registered.table_name == name)
+    known = select(registered.table_name).where(registered.table_id == table.id, registered.table_name == name)
     if attempt.connection.execute(known).first() is None:
-        raise _gone(name)
+        raise _gone(table)
     target = _system_table(attempt, name)
     live = attempt.connection.execute(
         select(target.c.row_id, target.c.begin_snapshot).where(
@@ -151,7 +151,7 @@ def _end_pairs(attempt: Attempt, table_id: int, name: str, wanted: npt.NDArray[n
     live_pairs = {(row_id, begin) for row_id, begin in live}
     pairs = [(row_id, begin) for row_id, begin in wanted.tolist()]
     if not live_pairs.issuperset(pairs):
-        raise _gone(name)
+        raise _gone(table)
     end = update(target).where(target.c.end_snapshot.is_(None)).values(end_snapshot=attempt.snapshot_id)
     if len({row_id for row_id, _ in live}) == len(live):
         for chunk in chunks([row_id for row_id, _ in pairs]):
@@ -161,10 +161,10 @@ def _end_pairs(attempt: Attempt, table_id: int, name: str, wanted: npt.NDArray[n
         attempt.connection.execute(end.where(target.c.row_id == row_id, target.c.begin_snapshot == begin))
 
 
-def _gone(name: str) -> ConflictError:
+def _gone(table: TableInfo) -> ConflictError:
     return ConflictError(
-        f"rows in {name} were changed or moved to a data file by another transaction since this one began; "
-        "roll back and retry"
+        f"table {table.name}: another transaction changed the same rows, or moved them to a data file, since this one "
+        "began; roll back and retry"
     )
 
 

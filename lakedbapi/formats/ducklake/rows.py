@@ -208,7 +208,7 @@ class RowWriter:
         assert self._target.before is not None
         groups = {group.key: group for group in self._target.base.row_groups(self._target.before)}
         chosen = [(groups[key], positions) for key, positions in self._rows.deleted_rows.items()]
-        inline.end_rows(self._attempt, self._table.id, chosen)
+        inline.end_rows(self._attempt, self._table, chosen)
 
     def _bounds_are_inexact(self) -> None:
         """The rows that had the extreme values may be gone."""
