@@ -135,6 +135,11 @@ def read_by_path(storage: Storage, path: str) -> Mapping[str, DeleteVector]:
     return found.vectors
 
 
+def keep_by_path(path: str, data_file_path: str, positions: DeleteVector) -> None:
+    """What `read_by_path` will find at `path`, where it is known since the file is being written."""
+    _by_path.put(path, _ByPath({data_file_path: positions}, 8 * len(positions)))
+
+
 @dataclass(frozen=True)
 class _ByPath:
     vectors: Mapping[str, DeleteVector]

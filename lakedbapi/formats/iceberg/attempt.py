@@ -477,8 +477,10 @@ class Attempt:
             found[number] = (entry["raw_path"], entry["content_offset"]) in self._gone[kind]
         return found
 
-    def _write(self, name: str, data: bytes) -> None:
-        self.written[self._paths.full(name)] = data
+    def _write(self, name: str, data: bytes) -> str:
+        path = self._paths.full(name)
+        self.written[path] = data
+        return path
 
 
 def _assign_row_ids(rows: list[Row], start: int) -> int:

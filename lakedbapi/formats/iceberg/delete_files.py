@@ -19,8 +19,8 @@ from lakedbapi.model.delete_vector import DeleteVector
 _POSITION_COLUMN = 2147483645
 """The reserved id of a row's position, which a vector is about (Puffin spec, deletion-vector-v1)."""
 
-Write = Callable[[str, bytes], None]
-"""Write a new file with a name as the metadata has it."""
+Write = Callable[[str, bytes], str]
+"""Write a new file with a name as the metadata has it; the path to read it at."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ def _positions(deleted: Sequence[Deleted], places: Places, write_file: Write) ->
         positions = file.vector.to_numpy()
         path = places.new_data("deletes.parquet")
         data = parquet.encode(file.path, positions, field_ids=(ICEBERG_PATH_FIELD, ICEBERG_POSITION_FIELD))
-        write_file(path, data)
+        parquet.keep_by_path(write_file(path, data), file.path, file.vector)
         bounds = [
             {ICEBERG_PATH_FIELD: file.path.encode(), ICEBERG_POSITION_FIELD: encoded(int(position), LongType())}
             for position in (positions[0], positions[-1])

@@ -10,6 +10,7 @@ import pytest
 from pyiceberg.table.metadata import TableMetadata, TableMetadataUtil
 
 import lakedbapi
+from lakedbapi.deletes import parquet
 from lakedbapi.formats.iceberg import attempt, sql_catalog
 from lakedbapi.formats.iceberg.paths import Paths
 from lakedbapi.formats.iceberg.sources import CatalogSource
@@ -53,6 +54,19 @@ def test_metadata_that_the_connection_wrote_is_not_parsed(place: Lake, monkeypat
     lake.execute("UPDATE t SET s = 'x' WHERE a = 3")
     assert values(lake, "SELECT count(*) FROM t") == [28]
     assert parsed == []
+
+
+def test_delete_files_that_the_process_wrote_are_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    place = Lake(tmp_path, 2)
+    lake = filled(place)
+    lake.execute("DELETE FROM t WHERE a IN (1, 11, 21)")
+    decoded: list[str] = []
+    monkeypatch.setattr(parquet, "_decode_by_path", lambda _, path: decoded.append(path))
+    lake.execute("DELETE FROM t WHERE a IN (2, 12)")
+    lake.execute("UPDATE t SET s = 'x' WHERE a = 22")
+    assert values(lake, "SELECT a FROM t WHERE a < 4 OR a > 20 ORDER BY a") == [0, 3, *range(22, 30)]
+    assert decoded == []
+    place.close()
 
 
 def test_metadata_of_others_is_parsed_once(place: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
