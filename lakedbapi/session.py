@@ -333,7 +333,8 @@ class Session:
         transaction = context.transaction
         mark, written = transaction.mark(), set(transaction.written)
         try:
-            return run(context)
+            with query.naming_unknown(context):
+                return run(context)
         except BaseException:
             transaction.back_to(mark)
             dml.discard(transaction, transaction.written - written)

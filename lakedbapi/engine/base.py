@@ -9,12 +9,18 @@ from typing import NamedTuple, TypeAlias, Union
 
 import pyarrow as pa
 
-from lakedbapi.errors import Error
+from lakedbapi.errors import Error, ProgrammingError
 from lakedbapi.model.catalog import PartitionSpec
 from lakedbapi.model.changes import WrittenFile
 from lakedbapi.model.layout import OWN_LAYOUT, FileLayout
 from lakedbapi.model.scan import Scan
 from lakedbapi.model.types import Schema
+
+
+class UnknownRelationError(ProgrammingError):
+    """A query reads a relation, `name`, that it was not given."""
+
+    name = ""
 
 
 class RelationName(NamedTuple):

@@ -8,6 +8,7 @@ from lakedbapi.query.history import SNAPSHOT_TYPES, describe_history, snapshot_r
 from lakedbapi.query.names import (
     ResolvedTable,
     find_relation,
+    naming_unknown,
     resolve_catalog,
     resolve_relation,
     resolve_schema,
@@ -32,6 +33,7 @@ __all__ = [
     "evaluate",
     "explain",
     "find_relation",
+    "naming_unknown",
     "nullability",
     "plan",
     "prune",

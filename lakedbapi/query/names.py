@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from typing import NamedTuple
 
 from lakedbapi.context import Context
+from lakedbapi.engine.base import UnknownRelationError
 from lakedbapi.errors import ProgrammingError
 from lakedbapi.model.catalog import SchemaInfo, TableInfo, ViewInfo
 from lakedbapi.sql.references import names_ref
@@ -95,6 +97,15 @@ def resolve_relation(context: Context, name: Name) -> ResolvedTable | ResolvedVi
     if found is None:
         raise _unknown(context, "table or view", name)
     return found
+
+
+@contextmanager
+def naming_unknown(context: Context) -> Iterator[None]:
+    """What the engine misses is named with what is near in our catalogs, of which it knows nothing."""
+    try:
+        yield
+    except UnknownRelationError as error:
+        raise _unknown(context, "table or view", Name((error.name,))) from error
 
 
 def find_relation(context: Context, name: Name) -> ResolvedTable | ResolvedView | None:

@@ -44,7 +44,19 @@ def test_use_changes_where_plain_names_are_found(numbers: Lake) -> None:
     assert numbers("SELECT count(*) FROM main.t") == [(190,)]
 
 
-@pytest.mark.parametrize("statement", ["SELECT * FROM orders_", "DELETE FROM ordres", "DROP TABLE orderss"])
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "SELECT * FROM orders_",
+        "DELETE FROM ordres",
+        "DROP TABLE orderss",
+        "INSERT INTO orders SELECT * FROM orders_",
+        "UPDATE orders SET i = 1 FROM orders_ AS o WHERE o.i = orders.i",
+        "DELETE FROM orders USING orders_ AS o WHERE o.i = orders.i",
+        "DELETE FROM orders WHERE i IN (SELECT i FROM orders_)",
+        "MERGE INTO orders USING orders_ AS o ON o.i = orders.i WHEN MATCHED THEN DELETE",
+    ],
+)
 def test_an_unknown_table_is_named_with_what_is_near(lake: Lake, statement: str) -> None:
     lake("CREATE TABLE orders (i INTEGER)")
     with pytest.raises(ProgrammingError, match=r"does not exist; did you mean orders\?"):

@@ -10,6 +10,7 @@ import duckdb
 import pyarrow as pa
 
 from lakedbapi import errors
+from lakedbapi.engine.base import UnknownRelationError
 
 CANCELLED = "The statement was cancelled."
 
@@ -173,4 +174,8 @@ def _shaped(kind: type[errors.DatabaseError], message: str, *, file: bool = Fals
         message += "\nTo compare with the elements of a list, write x IN ? without parentheses, or x = ANY(?)."
     if "Out of Memory" in message:
         message += " Give the process more memory, or select fewer rows or columns."
+    if unknown := _UNKNOWN_NAME.search(message):
+        error = UnknownRelationError(message)
+        error.name = unknown.group(1)
+        return error
     return kind(message)
