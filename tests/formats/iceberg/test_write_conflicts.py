@@ -139,6 +139,31 @@ def test_a_file_that_others_rewrote(place: Lake, mine: str) -> None:
     assert left(place) == list(range(10))
 
 
+def test_a_file_that_others_compacted(place: Lake) -> None:
+    """Likewise, also where the compaction began first."""
+    first, second = two(place, **SNAPSHOT)
+    setup = place.connect()
+    setup.execute("INSERT INTO t VALUES (10, 's10')")
+    second.execute("DELETE FROM t WHERE a = 1")
+    first.execute("DELETE FROM t WHERE a = 2")
+    setup.execute("OPTIMIZE t")
+    for late in (first, second):
+        with pytest.raises(ConflictError, match="rewrote or removed"):
+            late.commit()
+    assert left(place) == list(range(11))
+
+
+def test_a_commit_that_is_repeated_has_a_later_number(place: Lake) -> None:
+    first, second = two(place)
+    first.execute("INSERT INTO t VALUES (10, 'first')")
+    second.execute("INSERT INTO t VALUES (11, 'second')")
+    first.commit()
+    second.commit()
+    numbers = {e["manifest"]["sequence_number"]: e["data_file"]["record_count"] for e in place.entries()}
+    assert numbers == {1: 10, 2: 1, 3: 1}
+    assert place.table().metadata.last_sequence_number == 3
+
+
 def test_rewriting_a_file_in_which_others_deleted(place: Lake) -> None:
     first, second = two(place, **{**SNAPSHOT, "write.update.mode": "copy-on-write"})
     first.execute("DELETE FROM t WHERE a = 1")

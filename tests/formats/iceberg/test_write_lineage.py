@@ -97,6 +97,20 @@ def test_an_upgraded_table_gives_ids_to_old_rows(place: Lake) -> None:
     assert sorted(place.table().scan().to_arrow().column("a").to_pylist()) == [0, 1, 2]
 
 
+def test_compaction_keeps_ids_and_numbers(place: Lake) -> None:
+    lake = place.connect()
+    place.create(lake)
+    for first in (0, 5):
+        lake.execute(f"INSERT INTO t SELECT i, 's' || i FROM range({first}, {first + 5}) r(i)")
+    lake.execute("UPDATE t SET s = 'new' WHERE a IN (1, 7)")
+    lake.execute("DELETE FROM t WHERE a = 3")
+    before = lineage(place)
+    assert {before[0], before[1], before[5], before[7]} == {(0, 1), (1, 3), (5, 2), (7, 3)}
+    lake.execute("OPTIMIZE t")
+    assert (len(place.files(0)), len(place.files(1))) == (1, 0)
+    assert lineage(place) == before
+
+
 def test_a_version_cannot_go_back(place: Lake) -> None:
     lake = place.connect()
     place.create(lake)

@@ -65,6 +65,23 @@ def test_a_delete_replaces_the_one_before(place: Lake, lake: lakedbapi.Connectio
     assert values(lake, "SELECT a FROM t") == [0, 1, 2, 3, 4, 6, 7, 8]
 
 
+def test_deletes_of_one_transaction_and_of_others_are_one_file(place: Lake, lake: lakedbapi.Connection) -> None:
+    ten(place, lake)
+    lake.execute("DELETE FROM t WHERE a = 0")
+    one = place.connect(autocommit=False)
+    one.execute("DELETE FROM t WHERE a = 1")
+    one.execute("DELETE FROM t WHERE a = 2")
+    one.commit()
+    (file,) = place.files(POSITIONS)
+    assert file["record_count"] == 3
+    assert [e["status"] for e in place.entries(deleted=True) if e["data_file"]["content"] == POSITIONS] in (
+        [1, 2],
+        [2, 1],
+    )
+    assert values(lake, "SELECT a FROM t") == list(range(3, 10))
+    assert sorted(place.table().scan().to_arrow().column("a").to_pylist()) == list(range(3, 10))
+
+
 def test_delete_entries_name_their_data_file(place: Lake, lake: lakedbapi.Connection) -> None:
     ten(place, lake)
     lake.execute("DELETE FROM t WHERE a IN (2, 7)")
@@ -112,7 +129,9 @@ def test_rewriting_a_file_takes_its_deletes_away(place: Lake, lake: lakedbapi.Co
     lake.execute("ALTER TABLE t SET ('write.update.mode' = 'copy-on-write')")
     lake.execute("UPDATE t SET s = 'new' WHERE a = 4")
     assert place.files(POSITIONS) == []
-    assert place.summary()["operation"] == "overwrite"
+    summary = place.summary()
+    assert summary["operation"] == "overwrite"
+    assert (summary["total-delete-files"], summary["total-position-deletes"]) == ("0", "0")
     assert len(rows(lake)) == 9
     assert rows(lake, "SELECT s FROM t WHERE a = 4") == [("new",)]
 

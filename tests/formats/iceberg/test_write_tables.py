@@ -125,6 +125,31 @@ def test_partitions_evolve(place: Lake, lake: lakedbapi.Connection) -> None:
     assert place.table().scan().to_arrow().num_rows == 12
 
 
+PARTITIONED = [
+    ("truncate(10, a)", ["(-1, 's')", "(-10, 's')", "(-11, 's')", "(9, 's')"], [-20, -10, -10, 0]),
+    ("truncate(2, s)", ["(1, 'äöü')", "(2, '🙂🙃x')", "(3, 'a')"], ["a", "äö", "🙂🙃"]),
+    ("a", ["(NULL, 's')", "(-5, 's')"], [-5, None]),
+    ("hour(t)", ["(1, 's', TIMESTAMP '1969-12-31 23:59:59.999999')", "(1, 's', TIMESTAMP '1970-01-01')"], [-1, 0]),
+    ("month(t)", ["(1, 's', TIMESTAMP '1969-12-31 23:59:59')", "(1, 's', TIMESTAMP '1970-02-01')"], [-1, 1]),
+    ("year(z)", ["(1, 's', NULL, TIMESTAMPTZ '1970-01-01 00:30:00+01')", "(1, 's', NULL, NULL)"], [-1, None]),
+]
+
+
+@pytest.mark.parametrize(("key", "inserted", "expected"), PARTITIONED, ids=[key for key, _, _ in PARTITIONED])
+def test_partition_values(
+    place: Lake, lake: lakedbapi.Connection, key: str, inserted: list[str], expected: list[object]
+) -> None:
+    place.create(lake, columns="a BIGINT, s VARCHAR, t TIMESTAMP, z TIMESTAMPTZ")
+    lake.execute(f"ALTER TABLE t SET PARTITIONED BY ({key})")
+    for row in inserted:
+        width = row.count(", ") + 1
+        lake.execute(f"INSERT INTO t ({', '.join('astz'[:width])}) VALUES {row}")
+    found = [file["partition"][0] for file in place.files(0)]
+    assert sorted(value for value in found if value is not None) == [value for value in expected if value is not None]
+    assert found.count(None) == expected.count(None)
+    assert place.table().scan().to_arrow().num_rows == len(inserted)
+
+
 def test_sorting(place: Lake, lake: lakedbapi.Connection) -> None:
     place.create(lake)
     lake.execute("ALTER TABLE t SET SORTED BY (a DESC)")
