@@ -68,6 +68,19 @@ def test_a_branch_becomes_the_table(place: Lake, lake: lakedbapi.Connection) -> 
     assert values(lake, "SELECT a FROM t ORDER BY a") == [5, 6, 7, 8, 9]
 
 
+def test_a_branch_is_optimized_alone(place: Lake, lake: lakedbapi.Connection) -> None:
+    main, files = rows(lake), rows(lake, "SELECT * FROM files('t')")
+    lake.execute("INSERT INTO t.branch_b VALUES (10, 'ten')")
+    lake.execute("DELETE FROM t.branch_b WHERE a < 2")
+    ids = "SELECT a, rowid FROM t.branch_b ORDER BY a" if place.version == 3 else "SELECT a FROM t.branch_b"
+    before = rows(lake, ids)
+    assert lake.execute("OPTIMIZE t.branch_b").fetchall()[0][2:4] == (1, 2)
+    assert rows(lake, ids) == before
+    assert values(lake, "SELECT count(*) FROM files('t.branch_b')") == [1]
+    assert (rows(lake), rows(lake, "SELECT * FROM files('t')")) == (main, files)
+    assert place.table().scan().use_ref("b").to_arrow().num_rows == len(before)
+
+
 def test_a_branch_beside_its_table_in_one_query(lake: lakedbapi.Connection) -> None:
     lake.execute("DELETE FROM t.branch_b WHERE a % 2 = 0")
     query = "SELECT t.a FROM t LEFT JOIN t.branch_b ON t.a = branch_b.a WHERE branch_b.a IS NULL ORDER BY 1"
