@@ -5,13 +5,13 @@ from __future__ import annotations
 from sqlglot import exp
 
 from lakedbapi.context import Context
-from lakedbapi.ddl.values import parse_expression
 from lakedbapi.engine.base import Query, RelationName, ScanRelation
 from lakedbapi.errors import IntegrityError
 from lakedbapi.model.catalog import Constraint, TableInfo
 from lakedbapi.model.sql_types import quote_identifier
 from lakedbapi.query.checks import violation
 from lakedbapi.query.prune import prune
+from lakedbapi.sql.expressions import parse_expression
 
 
 def require_no_nulls(context: Context, alias: str, table: TableInfo, column: str) -> None:

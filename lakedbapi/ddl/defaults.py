@@ -10,7 +10,7 @@ import pyarrow as pa
 from lakedbapi.context import Context
 from lakedbapi.ddl.evolve import evolved_value
 from lakedbapi.ddl.paths import with_children
-from lakedbapi.ddl.values import initial_value, parse_expression
+from lakedbapi.ddl.values import initial_value
 from lakedbapi.engine.base import Query, RelationName, ScanRelation
 from lakedbapi.errors import NotSupportedError
 from lakedbapi.model.arrow import arrow_schema, arrow_type
@@ -19,6 +19,7 @@ from lakedbapi.model.scan import RowGroup, Scan
 from lakedbapi.model.sql_types import quote_identifier, quote_literal, sql_type
 from lakedbapi.model.types import Field, Schema, children
 from lakedbapi.query.constants import is_constant
+from lakedbapi.sql.expressions import parse_expression
 
 
 def with_followed_defaults(context: Context, old: TableInfo, new: TableInfo) -> TableInfo:

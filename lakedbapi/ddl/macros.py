@@ -5,7 +5,6 @@ from __future__ import annotations
 from lakedbapi import sql
 from lakedbapi.context import Context
 from lakedbapi.ddl.staging import require, stage_dropped_macro, stage_macro
-from lakedbapi.ddl.values import parse_expression
 from lakedbapi.engine.base import Query
 from lakedbapi.errors import Error, NotSupportedError, ProgrammingError
 from lakedbapi.model.catalog import MacroBody, MacroInfo, MacroParameter, provisional_id
@@ -13,6 +12,7 @@ from lakedbapi.model.types import Decimal, Scalar, Type
 from lakedbapi.query.constants import is_constant
 from lakedbapi.query.names import NewName, resolve_new
 from lakedbapi.query.relations import relations, without_rows
+from lakedbapi.sql.expressions import parse_expression
 from lakedbapi.sql.statements import CreateMacro, DropMacro, Select
 from lakedbapi.sql.types import type_of
 

@@ -19,7 +19,7 @@ from lakedbapi.model.sql_types import constant_expression, quote_identifier, quo
 from lakedbapi.model.types import Field
 from lakedbapi.query.constants import is_constant
 from lakedbapi.query.stored import runnable_default
-from lakedbapi.sql.expressions import parse_query, render
+from lakedbapi.sql.expressions import parse_expression, render
 
 
 def check_default(context: Context, catalog: Catalog, field: Field) -> None:
@@ -105,16 +105,6 @@ def with_renamed_columns(expression: str, names: Mapping[str, str]) -> str:
         if node.name.casefold() in names:
             node.set("this", exp.to_identifier(names[node.name.casefold()], quoted=True))
     return render(tree)
-
-
-def parse_expression(text: str) -> exp.Expression | None:
-    """The tree of an expression; None when only the engine understands it."""
-    tree = parse_query(f"SELECT ({text}\n)")
-    if not isinstance(tree, exp.Select) or len(tree.expressions) != 1:
-        return None
-    wrapped = tree.expressions[0]
-    found: exp.Expression = wrapped.this if isinstance(wrapped, exp.Paren) else wrapped
-    return found
 
 
 def _columns(tree: exp.Expression) -> list[exp.Column]:

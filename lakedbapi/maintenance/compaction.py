@@ -54,6 +54,14 @@ class MergeLimits:
     max_created: int | None = None
 
 
+@dataclass(frozen=True)
+class CompactionLimits:
+    """Bytes of a file (default: the table's option), and how many small ones are worth to be put together."""
+
+    target_size: int | None = None
+    min_files: int = 2
+
+
 def anything(subject: Subject, files: pa.Table) -> Mask:
     return np.ones(files.num_rows, np.bool_)
 
@@ -74,21 +82,28 @@ def merge(subject: Subject, limits: MergeLimits, chosen: Chooser = anything) -> 
     return _compact(subject, kind, bins[: limits.max_created], _optimize(subject))
 
 
-def compact(subject: Subject, worn: Chooser, chosen: Chooser = anything, predicate: str | None = None) -> Done | None:
+def compact(
+    subject: Subject,
+    worn: Chooser,
+    chosen: Chooser = anything,
+    predicate: str | None = None,
+    limits: CompactionLimits = CompactionLimits(),
+) -> Done | None:
     """Make one file of small ones, and of those that are `worn`, which are written anew in any case: at once, where a
     format need not keep the two apart. Rows are clustered as the table asks for it."""
     maintenance, files = subject.maintenance, subject.base.files(subject.table)
     columns = tuple(maintenance.clustering(subject.base, subject.table))
     if columns:
         files = files.filter(pa.array(~maintenance.clustered_elsewhere(subject.base, subject.table, files)))
-    target_size = _target_size(subject)
+    target_size = limits.target_size or _target_size(subject)
     is_worn = worn(subject, files)
     small = files.column("file_size_bytes").fill_null(target_size).to_numpy() < target_size
     worn_ids = frozenset(files.column("file_id").filter(pa.array(is_worn)).to_pylist())
     files = files.filter(pa.array((small | is_worn) & chosen(subject, files)))
     groups = maintenance.groups(subject.base, subject.table, files, REWRITE)
-    bins = [part for group in groups for part in _bins(group, target_size, worn_ids)]
-    return _compact(subject, REWRITE, bins, _optimize(subject, predicate, columns))
+    bins = [part for group in groups for part in _bins(group, target_size, worn_ids, limits.min_files)]
+    operation = _optimize(subject, predicate, columns)
+    return _compact(subject, REWRITE, bins, operation, target_size=limits.target_size)
 
 
 def cluster(
@@ -144,16 +159,18 @@ def delete_threshold(subject: Subject) -> float:
         raise ProgrammingError(f"rewrite_delete_threshold of {subject.table.name} is {text!r}: set a number") from None
 
 
-def _bins(group: CompactionGroup, target_size: int, alone: frozenset[int] = frozenset()) -> Iterator[CompactionGroup]:
-    """Runs of at least two files, or of one that may be `alone`, which together are about as large as a file should
-    be."""
+def _bins(
+    group: CompactionGroup, target_size: int, alone: frozenset[int] = frozenset(), least: int = 2
+) -> Iterator[CompactionGroup]:
+    """Runs of files which together are about as large as a file should be: of at least so many, or with one that may be
+    `alone`."""
     sizes = group.files.column("file_size_bytes").fill_null(0).to_numpy()
     ids = group.files.column("file_id").to_pylist()
     start, total = 0, 0
     for number, size in enumerate(sizes.tolist()):
         total += size
         if total >= target_size or number == len(sizes) - 1:
-            if number > start or ids[start] in alone:
+            if number + 1 - start >= least or not alone.isdisjoint(ids[start : number + 1]):
                 yield replace(group, files=group.files.slice(start, number + 1 - start))
             start, total = number + 1, 0
 

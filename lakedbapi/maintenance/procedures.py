@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 from typing import Any, TypeVar
+
+from sqlglot import exp
 
 from lakedbapi import query
 from lakedbapi.context import Context
@@ -21,8 +23,9 @@ from lakedbapi.maintenance.purge import purge, purge_call
 from lakedbapi.maintenance.refs import fast_forward
 from lakedbapi.maintenance.results import compacted, counts, flushed, paths, snapshots
 from lakedbapi.maintenance.scope import Subject, check_alone, maintenance_of, settle, tables
-from lakedbapi.maintenance.statements import optimize
+from lakedbapi.maintenance.statements import OptimizeOptions, optimize
 from lakedbapi.query.travel import instant
+from lakedbapi.sql.expressions import parse_expression
 from lakedbapi.sql.statements import Call, Name, Optimize
 
 _PREFIX = "ducklake_"
@@ -167,12 +170,51 @@ def _merge_adjacent_files(call: _Call) -> Result:
 
 def _rewrite_data_files(call: _Call) -> Result:
     if call.table is not None:
-        if call.arguments.keys() != {TABLE}:
-            raise ProgrammingError(f"{call.name}: with {TABLE} it is OPTIMIZE {call.table}; leave the others out")
-        return optimize(call.context, Optimize(call.table))
+        others = call.arguments.keys() - {TABLE, *_OF_ONE_TABLE}
+        if others:
+            raise ProgrammingError(
+                f"{call.name}: with {TABLE} it is OPTIMIZE {call.table}, with {' and '.join(_OF_ONE_TABLE)}; leave "
+                f"{', '.join(sorted(others))} out"
+            )
+        return optimize(call.context, Optimize(call.table, _condition(call)), _rewrite_options(call))
+    given = call.arguments.keys() & set(_OF_ONE_TABLE)
+    if given:
+        raise ProgrammingError(f"{call.name}: {min(given)} is about one table: give {TABLE} => 't', too")
     threshold = call.fraction("delete_threshold")
     done = (settle(call.context, call.alias, id, lambda table: rewrite(table, threshold)) for id in call.tables())
     return compacted([part for part in done if part is not None])
+
+
+def _condition(call: _Call) -> exp.Expression | None:
+    """`where`, which is text."""
+    text = call.arguments.get("where")
+    if text is None:
+        return None
+    tree = parse_expression(str(text))
+    if tree is None or tree.find(exp.Query) is not None:
+        raise ProgrammingError(f"{call.name}: where is {text!r}, which compares no columns of the table with constants")
+    return tree
+
+
+def _rewrite_options(call: _Call) -> OptimizeOptions | None:
+    given = call.arguments.get("options")
+    if given is None:
+        return None
+    if not isinstance(given, list):
+        raise ProgrammingError(f"{call.name}: options are {given!r}; write MAP {{'min-input-files': '5'}}")
+    options = replace(call, name=f"{call.name}, options", arguments=dict(given))
+    unknown = sorted(options.arguments.keys() - {*_REWRITE_NUMBERS, _REWRITE_ALL})
+    if unknown:
+        known = ", ".join((*_REWRITE_NUMBERS, _REWRITE_ALL))
+        raise ProgrammingError(f"{call.name} has no option {unknown[0]!r}; it has: {known}")
+    numbers: dict[str, int] = {}
+    for name, meaning in _REWRITE_NUMBERS.items():
+        value = options.number(name)
+        if value is not None and value < 1:
+            raise ProgrammingError(f"{options.name}: {name} is {value}; give 1 or more")
+        if value is not None:
+            numbers[meaning] = value
+    return OptimizeOptions(**numbers, all_files=options.flag(_REWRITE_ALL))
 
 
 def _rewrite_manifests(call: _Call) -> Result:
@@ -237,13 +279,23 @@ class _Procedure:
     named: tuple[str, ...] = ()
 
 
+_OF_ONE_TABLE = ("where", "options")
+_REWRITE_NUMBERS = {
+    "target-file-size-bytes": "target_size",
+    "min-input-files": "min_files",
+    "delete-file-threshold": "delete_files",
+}
+_REWRITE_ALL = "rewrite-all"
+"""Spark's names of what `OptimizeOptions` has."""
 _FILE_SIZES = ("max_compacted_files", "max_file_size", "min_file_size")
 _AGE = ("dry_run", "cleanup_all", "older_than")
 
 _PROCEDURES: Mapping[str, _Procedure] = {
     "flush_inlined_data": _Procedure(_flush_inlined_data, (), ("table_name", "schema_name")),
     "merge_adjacent_files": _Procedure(_merge_adjacent_files, ("table_name",), ("schema", *_FILE_SIZES)),
-    "rewrite_data_files": _Procedure(_rewrite_data_files, ("table_name",), ("schema", "delete_threshold", TABLE)),
+    "rewrite_data_files": _Procedure(
+        _rewrite_data_files, ("table_name",), ("schema", "delete_threshold", TABLE, *_OF_ONE_TABLE)
+    ),
     "rewrite_manifests": _Procedure(_rewrite_manifests, (TABLE,)),
     "rewrite_position_delete_files": _Procedure(_rewrite_delete_files, (TABLE,)),
     "expire_snapshots": _Procedure(

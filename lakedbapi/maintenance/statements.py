@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
@@ -12,10 +13,11 @@ from sqlglot import exp
 
 from lakedbapi.context import Context
 from lakedbapi.engine.base import Result, TableResult
-from lakedbapi.errors import ProgrammingError
+from lakedbapi.errors import NotSupportedError, ProgrammingError
 from lakedbapi.maintenance import retention
 from lakedbapi.maintenance.compaction import (
     Chooser,
+    CompactionLimits,
     Done,
     Mask,
     MergeLimits,
@@ -82,10 +84,21 @@ def _to_checkpoint(context: Context, statement: Checkpoint) -> tuple[str, Name |
     return alias, name
 
 
-def optimize(context: Context, statement: Optimize) -> Result:
+@dataclass(frozen=True)
+class OptimizeOptions:
+    """What is worth to be written anew, besides files that lost many rows: `min_files` small ones of less than
+    `target_size` bytes (None: the table's option), those about which there are so many delete files, `all_files`."""
+
+    target_size: int | None = None
+    min_files: int = 2
+    delete_files: int = _DELETE_FILES
+    all_files: bool = False
+
+
+def optimize(context: Context, statement: Optimize, options: OptimizeOptions | None = None) -> Result:
     """Files of which rows were deleted are written anew, small ones together; one row tells what that did.
 
-    With an order all files are written anew.
+    With an order all files are written anew. NotSupportedError for `options` of formats that do all of it in steps.
     """
     check_alone(context, "OPTIMIZE")
     alias, _, schema, table = resolve_table(context, statement.name)
@@ -93,16 +106,24 @@ def optimize(context: Context, statement: Optimize) -> Result:
     chosen, predicate = _files(table, f"OPTIMIZE {statement.name}", statement.where)
     order = _columns(table, statement)
 
+    worth = options or OptimizeOptions()
+    limits = CompactionLimits(worth.target_size, worth.min_files)
+
     def worn(subject: Subject, files: pa.Table) -> Mask:
-        return chosen(subject, files) & _worn(subject, files)
+        return chosen(subject, files) & (worth.all_files or _worn(subject, files, worth.delete_files))
 
     work: Sequence[Callable[[Subject], Done | None]]
     if order:
         work = [lambda subject: cluster(subject, order, chosen, predicate)]
     elif maintenance.merges_in_history:
+        if options is not None:
+            raise NotSupportedError(
+                f"tables of catalog {alias!r} are optimized without options: set the options of the catalog, such as "
+                "target_file_size and rewrite_delete_threshold"
+            )
         work = [lambda subject: rewrite(subject, 0, worn), lambda subject: merge(subject, MergeLimits(), chosen)]
     else:
-        work = [lambda subject: compact(subject, worn, chosen, predicate)]
+        work = [lambda subject: compact(subject, worn, chosen, predicate, limits)]
     done = [part for part in (settle(context, alias, table.id, step) for step in work) if part is not None]
     return _optimized(schema.name, table.name, done)
 
@@ -150,11 +171,11 @@ def _files(table: TableInfo, verb: str, where: exp.Expression | None) -> tuple[C
     return choose, where.sql(dialect="duckdb")
 
 
-def _worn(subject: Subject, files: pa.Table) -> Mask:
+def _worn(subject: Subject, files: pa.Table, delete_files: int) -> Mask:
     """Files that are slow to read, by the counts in the catalog."""
     deleted, records = most_deleted(files), files.column("record_count").to_numpy()
     owners = pc.value_counts(subject.base.delete_files(subject.table).column("data_file").combine_chunks())
-    often = owners.field("values").filter(pc.greater_equal(owners.field("counts"), _DELETE_FILES))
+    often = owners.field("values").filter(pc.greater_equal(owners.field("counts"), delete_files))
     many: Mask = pc.is_in(files.column("path"), often).to_numpy()
     worn: Mask = (deleted >= _DELETED_FRACTION * records) | many
     return worn

@@ -29,6 +29,16 @@ def parse_query(text: str) -> exp.Expression | None:
     return cast("exp.Expression", trees[0]) if is_query else None
 
 
+def parse_expression(text: str) -> exp.Expression | None:
+    """The tree of an expression; None when only the engine understands it."""
+    tree = parse_query(f"SELECT ({text}\n)")
+    if not isinstance(tree, exp.Select) or len(tree.expressions) != 1:
+        return None
+    wrapped = tree.expressions[0]
+    found: exp.Expression = wrapped.this if isinstance(wrapped, exp.Paren) else wrapped
+    return found
+
+
 def _is_misread(text: str) -> bool:
     """sqlglot takes the factorial `x!` for NOT, and ALL in LIMIT ALL for a column."""
     if "!" not in text and "all" not in text.casefold():

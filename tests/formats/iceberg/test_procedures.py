@@ -268,7 +268,7 @@ def test_rewriting_data_files_of_one_table(place: Place) -> None:
     lake = filled(place, 1)
     lake.execute("INSERT INTO t SELECT i, 'x' FROM range(10, 20) r(i)")
     lake.execute("DELETE FROM t WHERE a BETWEEN 10 AND 12")
-    with pytest.raises(ProgrammingError, match="leave the others out"):
+    with pytest.raises(ProgrammingError, match="leave delete_threshold out"):
         lake.execute("CALL rewrite_data_files(table => 'main.t', delete_threshold => 0.1)")
     done = lake.execute("CALL rewrite_data_files(table => 'main.t')").fetchone()
     assert done is not None
@@ -276,6 +276,90 @@ def test_rewriting_data_files_of_one_table(place: Place) -> None:
     assert place.files(1) == []
     lake.execute("INSERT INTO t VALUES (30, 'y')")
     assert lake.execute("CALL lake.system.rewrite_data_files('main.t')").fetchall()[0][2:4] == (1, 2)
+
+
+def sizes(place: Place) -> list[int]:
+    return sorted(file["record_count"] for file in place.files(0))
+
+
+def test_rewriting_data_files_of_a_condition(place: Place) -> None:
+    lake = filled(place, 1)
+    lake.execute("ALTER TABLE t SET PARTITIONED BY (truncate(10, a))")
+    for a in (100, 101, 200, 201):
+        lake.execute(f"INSERT INTO t VALUES ({a}, 'x')")
+    before = rows(lake)
+    lake.execute("CALL rewrite_data_files(table => 'main.t')")
+    for a in (102, 202):
+        lake.execute(f"INSERT INTO t VALUES ({a}, 'x')")
+    assert sizes(place)[-4:] == [1, 1, 2, 2]
+    assert rows(lake, "CALL rewrite_data_files(table => 't', where => 'a >= 200')")[0][2:4] == (1, 2)
+    assert sizes(place)[-3:] == [1, 2, 3]
+    assert len(rows(lake)) == len(before) + 2
+    for where, message in (
+        ("b = 1", "no column b"),
+        ("a IN (SELECT 1)", "compares no columns"),
+        ("a =", "is 'a ='"),
+    ):
+        with pytest.raises(ProgrammingError, match=message):
+            lake.execute(f"CALL rewrite_data_files(table => 't', where => '{where}')")
+
+
+def test_options_of_rewriting_data_files(place: Place) -> None:
+    place.version = 3  # Whose metadata tell how many rows of a file are deleted.
+    lake = filled(place, 1)
+    call = "CALL rewrite_data_files(table => 't', options => MAP {{{}}})"
+    lake.execute("CALL rewrite_data_files(table => 't')")
+    lake.execute("INSERT INTO t SELECT i, 'x' FROM range(10, 200) r(i)")
+    before = rows(lake)
+    assert rows(lake, call.format("'min-input-files': '3'"))[0][2:4] == (0, 0)
+    assert rows(lake, call.format("'min-input-files': '2'"))[0][2:4] == (1, 2)
+    assert rows(lake, call.format("'rewrite-all': 'false'"))[0][2:4] == (0, 0)
+    assert rows(lake, call.format("'rewrite-all': 'true', 'min-input-files': '5'"))[0][2:4] == (1, 1)
+    lake.execute("DELETE FROM t WHERE a = 19")
+    assert rows(lake, call.format("'delete-file-threshold': '2'"))[0][2:4] == (0, 0)
+    assert rows(lake, call.format("'delete-file-threshold': '1'"))[0][2:4] == (1, 1)
+    assert rows(lake) == [row for row in before if row[0] != 19]
+    assert place.files(1) == []
+
+
+def test_the_size_of_rewritten_data_files(place: Place) -> None:
+    lake = filled(place, 1)
+    lake.execute("INSERT INTO t SELECT i, md5(i::VARCHAR) FROM range(300000) r(i)")
+    before = rows(lake, "SELECT count(*), sum(a), min(s) FROM t")
+    options = "MAP {'rewrite-all': 'true', 'target-file-size-bytes': '2000000'}"
+    lake.execute(f"CALL rewrite_data_files(table => 't', options => {options})")
+    files = [file["file_size_in_bytes"] for file in place.files(0)]
+    assert len(files) > 2
+    assert max(files) < 6_000_000
+    assert rows(lake, "SELECT count(*), sum(a), min(s) FROM t") == before
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (
+            "table => 't', options => MAP {'max-file-group-size-bytes': '1'}",
+            "no option 'max-file-.*'; it has: target-f",
+        ),
+        ("table => 't', options => MAP {'min-input-files': 'x'}", "min-input-files is 'x', which is no whole number"),
+        ("table => 't', options => MAP {'min-input-files': '0'}", "min-input-files is 0; give 1 or more"),
+        ("table => 't', options => MAP {'rewrite-all': 'perhaps'}", "rewrite-all is 'perhaps'"),
+        ("table => 't', options => 'rewrite-all'", "write MAP"),
+        ("table => 't', strategy => 'sort'", "no argument 'strategy'; it has: .*where, options"),
+        ("'lake', 't', where => 'a = 1'", "where is about one table"),
+    ],
+)
+def test_options_that_rewriting_does_not_have(place: Place, arguments: str, message: str) -> None:
+    lake = filled(place, 1)
+    with pytest.raises(ProgrammingError, match=message):
+        lake.execute(f"CALL rewrite_data_files({arguments})")
+
+
+def test_a_lake_that_merges_in_steps_takes_no_options(tmp_path: Path) -> None:
+    with lakedbapi.connect(tmp_path / "lake", autocommit=True) as lake:
+        lake.execute("CREATE TABLE t AS SELECT 1 AS a")
+        with pytest.raises(NotSupportedError, match="optimized without options"):
+            lake.execute("CALL rewrite_data_files(table => 't', options => MAP {'rewrite-all': 'true'})")
 
 
 # Older metadata
