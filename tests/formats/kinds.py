@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 
@@ -48,7 +49,7 @@ class Kind:
         return self.url.partition(":")[0].partition("+")[0]
 
     def location(self, directory: Path) -> str:
-        return self.url.format(directory)
+        return self.url.format(quote(str(directory)))
 
     def options(self, **more: str) -> str:
         """The clause of CREATE TABLE that sets the properties of this kind, and `more`."""

@@ -105,6 +105,21 @@ def D(value: str) -> decimal.Decimal:
 # Definitions
 
 
+def test_a_directory_has_any_name(kind: Kind, tmp_path: Path) -> None:
+    directory = tmp_path / "what? [a] *, #1 {%20}"
+    directory.mkdir()
+    lake = Lake(kind, directory, autocommit=True)
+    if kind.setup:
+        lake(kind.setup)
+    lake.create("CREATE TABLE t (id INTEGER)")
+    lake("INSERT INTO t SELECT range FROM range(9)")
+    assert lake("DELETE FROM t WHERE id % 3 = 0") == 3
+    lake("OPTIMIZE t")
+    assert lake.rows() == [(1,), (2,), (4,), (5,), (7,), (8,)]
+    lake.connection.close()
+    assert {path.suffix for path in directory.rglob("*") if path.is_file()} & {".parquet"}
+
+
 def test_tables_and_schemas(lake: Lake) -> None:
     lake("CREATE SCHEMA s")
     lake("CREATE SCHEMA IF NOT EXISTS s")

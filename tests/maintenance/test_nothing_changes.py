@@ -21,7 +21,7 @@ CALLS = (
 )
 
 
-@pytest.mark.parametrize("seed", quick(2, range(6)))
+@pytest.mark.parametrize("seed", quick(1, range(6)))
 def test_rows_ids_and_changes_stay_at_every_snapshot(lake: Lake, seed: int) -> None:
     for statement in statements(seed, 15):
         lake(statement)
@@ -99,7 +99,7 @@ def test_row_ids_that_adjoin_are_left_out_of_merged_files(lake: Lake, between: t
     assert (rows(lake, last), changes(lake, 1, last)) == before
 
 
-@pytest.mark.parametrize("seed", quick(2, range(6)))
+@pytest.mark.parametrize("seed", quick(1, range(6)))
 def test_kept_snapshots_stay_when_any_others_expire(lake: Lake, seed: int) -> None:
     choice = random.Random(seed)
     grow(lake, seed)
@@ -116,7 +116,7 @@ def test_kept_snapshots_stay_when_any_others_expire(lake: Lake, seed: int) -> No
             assert after.keys().isdisjoint(going)
 
 
-@pytest.mark.parametrize("seed", quick(2, range(4)))
+@pytest.mark.parametrize("seed", quick(1, range(4)))
 def test_changes_since_the_first_kept_snapshot_stay(lake: Lake, seed: int) -> None:
     choice = random.Random(seed)
     grow(lake, seed)

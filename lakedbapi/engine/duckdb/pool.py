@@ -9,10 +9,12 @@ from dataclasses import dataclass, field
 
 import duckdb
 import fsspec
+import pyarrow as pa
 
 from lakedbapi.engine.base import RelationName
 from lakedbapi.engine.duckdb import confine, driver, output
 from lakedbapi.engine.duckdb.encrypting import EncryptingFileSystem, encrypting_path
+from lakedbapi.engine.duckdb.literal_paths import literal_paths
 from lakedbapi.errors import ProgrammingError
 from lakedbapi.model.sql_types import quote_identifier, quote_literal
 from lakedbapi.storage.encryption import check_available
@@ -133,6 +135,8 @@ def _connect(
         "SET enable_progress_bar = false",
     ]
     if not allow_external:
+        # What is read is compared as it is written there, wildcards and all.
+        directories = tuple({*directories, *literal_paths(pa.array(directories, pa.string())).to_pylist()})
         directories = (*directories, *map(encrypting_path, directories))
         settings += [
             *([f"SET allowed_configs = {_list(driver.ALLOWED_CONFIGS)}"] if driver.ALLOWED_CONFIGS else ()),

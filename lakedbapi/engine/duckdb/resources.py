@@ -8,10 +8,10 @@ from collections.abc import Sequence
 import duckdb
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from fsspec import AbstractFileSystem
 
 from lakedbapi.engine.duckdb import confine, driver
+from lakedbapi.engine.duckdb.literal_paths import literal_paths
 from lakedbapi.model.sql_types import quote_literal
 from lakedbapi.storage.encryption import key_bytes
 
@@ -63,7 +63,7 @@ class Resources:
         """SQL for a list of file paths, each taken literally."""
         if self._confined is not None:
             confine.check(paths.to_pylist(), self._confined)
-        escaped = pc.replace_substring_regex(paths, r"([*?\[])", r"[\1]")
+        escaped = literal_paths(paths)
         if len(paths) <= _LITERAL_PATHS:
             return f"[{', '.join(quote_literal(path) for path in escaped.to_pylist())}]"
         name = self.register(pa.table({"path": escaped}))

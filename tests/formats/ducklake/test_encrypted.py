@@ -15,6 +15,7 @@ import pytest
 import lakedbapi
 from compliance.peers.lakes import Place, on_backend, on_sqlite
 from tests.faults.test_remote_storage import S3Server
+from tests.thorough import quick
 
 SECRET = "a very secret text"
 
@@ -131,7 +132,7 @@ def test_all_statements_write_encrypted_files(on_databases: Lake, tmp_path: Path
     check_all_statements(on_databases, tmp_path)
 
 
-@pytest.mark.parametrize("kind", ["memory", "s3"])
+@pytest.mark.parametrize("kind", quick(1, ["memory", "s3"]))
 def test_all_statements_write_encrypted_files_elsewhere(
     kind: str, request: pytest.FixtureRequest, tmp_path: Path
 ) -> None:

@@ -20,6 +20,7 @@ from lakedbapi.formats.iceberg.manifests import DELETES, EQUALITY_DELETES
 from lakedbapi.formats.iceberg.plan import Plan
 from lakedbapi.formats.iceberg.sources import CatalogSource
 from tests.formats.iceberg.writing import Lake, rows
+from tests.thorough import quick
 
 Step = tuple[str, list[int], int]
 KINDS = ("insert", "delete", "update", "merge", "equality", "equality", "optimize", "together")
@@ -112,9 +113,13 @@ STEPS = st.lists(
 )
 
 
-@pytest.mark.parametrize("version", [2, 3])
-@pytest.mark.parametrize("mode", ["merge-on-read", "copy-on-write"])
-def test_statements_between_deletes_by_value(version: int, mode: str) -> None:
+@pytest.mark.parametrize(
+    "kind",
+    quick(2, [(3, "merge-on-read"), (2, "copy-on-write"), (2, "merge-on-read"), (3, "copy-on-write")]),
+)
+def test_statements_between_deletes_by_value(kind: tuple[int, str]) -> None:
+    version, mode = kind
+
     @settings(max_examples=4, deadline=None)
     @given(STEPS)
     def run(steps: list[Step]) -> None:
