@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from lakedbapi.errors import Error, NotSupportedError
+from lakedbapi.errors import NotSupportedError
 from lakedbapi.formats import ids
 from lakedbapi.formats.base import CommitResult
 from lakedbapi.formats.delta import directories
 from lakedbapi.formats.delta.commit import TableCommit
-from lakedbapi.formats.delta.plan import Plan, joined, table_ids
+from lakedbapi.formats.delta.plan import Plan, joined
 from lakedbapi.formats.delta.snapshot import DeltaSnapshot
+from lakedbapi.formats.table_by_table import after, changed_tables
 from lakedbapi.model.catalog import SchemaInfo
 from lakedbapi.model.changes import Changes, RowChanges
 
@@ -27,7 +28,7 @@ class Committer:
         self._changes = changes
 
     def commit(self) -> CommitResult:
-        plans = joined([self._plan(id) for id in table_ids(self._changes)])
+        plans = joined([self._plan(id) for id in changed_tables(self._changes)])
         if len(plans) > 1 and not self._catalog.capabilities.table_by_table:
             names = ", ".join(plan.table.name for plan in plans)
             raise NotSupportedError(
@@ -49,12 +50,8 @@ class Committer:
         attempts, tables = 0, {}
         for plan in plans:
             commit = TableCommit(self._catalog, plan)
-            try:
+            with after(done):
                 version = commit.drop() if plan.new is None else commit.commit()
-            except Error as error:
-                if done:
-                    error.args = (f"{error}; committed before it, and not undone: {', '.join(done)}",)
-                raise
             if version is not None:
                 done.append(f"{plan.table.name} (version {version})")
                 versions.append(version)

@@ -59,7 +59,15 @@ def compact(
         files=tuple(StagedFile(file) for part in compacted for file in part.written), removed=frozenset(replaced)
     )
     state = base.state(table)
-    plan = Plan(table.path, table, table, state, rows, (operation,), files=base.files(table))
+    plan = Plan(
+        root=table.path,
+        old=table,
+        new=table,
+        state=state,
+        rows=rows,
+        operations=(operation,),
+        files=base.files(table),
+    )
     commit = TableCommit(catalog, plan)
     version = commit.commit()
     return CommitResult(state.version if version is None else version, commit.attempts, is_new=version is not None)

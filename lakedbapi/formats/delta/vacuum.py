@@ -180,7 +180,9 @@ def delete(storage: Storage, paths: Sequence[str]) -> None:
 
 def _tell(catalog: DeltaCatalog, table: TableInfo, note: Note) -> None:
     assert table.path is not None
-    TableCommit(catalog, Plan(table.path, table, table, catalog.table(table.path).latest(), note=note)).commit()
+    TableCommit(
+        catalog, Plan(root=table.path, old=table, new=table, state=catalog.table(table.path).latest(), note=note)
+    ).commit()
 
 
 def _tell_the_end(catalog: DeltaCatalog, table: TableInfo, note: Note) -> None:

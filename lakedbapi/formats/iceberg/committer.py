@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from lakedbapi.errors import Error, NotSupportedError
+from lakedbapi.errors import NotSupportedError
 from lakedbapi.formats.base import CommitResult
 from lakedbapi.formats.iceberg.commit import TableCommit
 from lakedbapi.formats.iceberg.plan import Plan
@@ -15,6 +13,7 @@ from lakedbapi.formats.iceberg.snapshot import IcebergSnapshot
 from lakedbapi.formats.iceberg.sources import CatalogSource, Namespace
 from lakedbapi.formats.iceberg.table import check_whole
 from lakedbapi.formats.iceberg.views import ViewPlan, commit_view, joined
+from lakedbapi.formats.table_by_table import after, changed_tables
 from lakedbapi.model.catalog import TableInfo, ViewInfo
 from lakedbapi.model.changes import Changes, RowChanges
 
@@ -32,7 +31,7 @@ class Committer:
         self._changes = changes
 
     def commit(self) -> CommitResult:
-        plans = _joined([self._plan(id) for id in self._table_ids()])
+        plans = _joined([self._plan(id) for id in changed_tables(self._changes)])
         views = joined([self._view_plan(id) for id in self._changes.views])
         names = [*(plan.name for plan in plans), *(view.name for view in views)]
         if len(names) > 1 and not self._catalog.capabilities.table_by_table:
@@ -56,7 +55,7 @@ class Committer:
         snapshots: list[int] = []
         attempts, tables = 1, {}
         for plan in plans:
-            with _naming(done):
+            with after(done):
                 snapshot, tried = self._commit_one(plan)
             attempts = max(attempts, tried)
             if snapshot is not None:
@@ -66,7 +65,7 @@ class Committer:
                 uuid = plan.base.metadata.table_uuid if plan.base is not None else plan.table.uuid
                 tables[plan.table.id] = self._catalog.number((*plan.namespace, plan.table.name, str(uuid)))
         for view in views:
-            with _naming(done):
+            with after(done):
                 commit_view(self._source, view)
             done.append(view.name)
         newest = snapshots[-1] if snapshots else -1
@@ -92,10 +91,6 @@ class Committer:
             self._source.rename_table((*plan.namespace, plan.old.name), (*plan.namespace, plan.new.name))
             return -1 if snapshot is None else snapshot, commit.attempts
         return snapshot, commit.attempts
-
-    def _table_ids(self) -> list[int]:
-        changed = [id for id, rows in self._changes.rows.items() if not rows.empty]
-        return list(dict.fromkeys([*self._changes.tables, *changed]))
 
     def _plan(self, id: int) -> Plan:
         changes = self._changes
@@ -124,17 +119,6 @@ class Committer:
     def _namespace(self, table: TableInfo | ViewInfo) -> Namespace:
         staged = self._changes.schemas.get(table.schema_id)
         return self._catalog.named(table.schema_id) if staged is None else self._catalog.namespace(staged)
-
-
-@contextmanager
-def _naming(done: list[str]) -> Iterator[None]:
-    """Errors tell what was committed before."""
-    try:
-        yield
-    except Error as error:
-        if done:
-            error.args = (f"{error}; committed before it, and not undone: {', '.join(done)}",)
-        raise
 
 
 def _joined(plans: list[Plan]) -> list[Plan]:

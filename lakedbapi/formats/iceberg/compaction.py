@@ -51,7 +51,15 @@ def compact(
         files=tuple(StagedFile(file) for part in compacted for file in part.written), removed=frozenset(replaced)
     )
     namespace = catalog.named(table.schema_id)
-    plan = Plan(namespace, table, table, version, rows, (operation,), placed=placed)
+    plan = Plan(
+        namespace=namespace,
+        old=table,
+        new=table,
+        base=version,
+        rows=rows,
+        operations=(operation,),
+        placed=placed,
+    )
     assert isinstance(catalog.source, CatalogSource)
     commit = TableCommit(catalog, catalog.source, plan, "", version.storage)
     snapshot = commit.commit()

@@ -8,28 +8,20 @@ from dataclasses import dataclass, field
 from lakedbapi.formats.iceberg.files import Partition
 from lakedbapi.formats.iceberg.sources import Namespace
 from lakedbapi.formats.iceberg.table import TableVersion
-from lakedbapi.model.catalog import TableInfo
-from lakedbapi.model.changes import Operation, RowChanges
+from lakedbapi.formats.table_by_table import TablePlan
+from lakedbapi.model.changes import Operation
 
 SERIALIZABLE, SNAPSHOT = "serializable", "snapshot"
 _KINDS = {"delete": "delete", "truncate": "delete", "update": "update", "merge": "merge", "restore": "merge"}
 """The words that properties have for statements."""
 
 
-@dataclass(frozen=True)
-class Plan:
-    """`old` and `base` are the table at the snapshot, None for a new one; `new` is the table afterwards, None for a
-    dropped one."""
+@dataclass(frozen=True, kw_only=True)
+class Plan(TablePlan):
+    """`base` is the version of `old`."""
 
     namespace: Namespace
-    old: TableInfo | None
-    new: TableInfo | None
     base: TableVersion | None
-    rows: RowChanges = field(default_factory=RowChanges)
-    operations: tuple[Operation, ...] = ()
-    read: bool = False
-    """Whether a DELETE, UPDATE or MERGE chose rows of it."""
-    message: str | None = None
     placed: Mapping[str, Partition] = field(default_factory=dict)
     """The partitions of written files, by full path, that take the place of others in a compaction."""
 
@@ -44,28 +36,12 @@ class Plan:
         return any(operation.moves_rows for operation in self.operations)
 
     @property
-    def table(self) -> TableInfo:
-        found = self.new or self.old
-        assert found is not None
-        return found
-
-    @property
     def name(self) -> str:
         return ".".join((*self.namespace, self.table.name))
 
     @property
-    def is_replaced(self) -> bool:
-        """Whether CREATE OR REPLACE puts a new table in the place of `old`."""
-        return self.old is not None and self.new is not None and self.new.id != self.old.id
-
-    @property
     def is_altered(self) -> bool:
         return self.new is not self.old
-
-    @property
-    def reads_table(self) -> bool:
-        """Whether some statement read the table in a way that no file tells of."""
-        return any(operation.reads_table for operation in self.operations)
 
     @property
     def only_deletes(self) -> bool:

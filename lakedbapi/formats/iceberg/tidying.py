@@ -25,10 +25,10 @@ def tidy(
     """
     assert isinstance(catalog.source, CatalogSource)
     plan = Plan(
-        catalog.named(table.schema_id),
-        table,
-        table,
-        version,
+        namespace=catalog.named(table.schema_id),
+        old=table,
+        new=table,
+        base=version,
         operations=(Operation("optimize", table.id),),
         rewrites_manifests=manifests,
         rewrites_deletes=deletes,

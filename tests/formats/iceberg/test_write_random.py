@@ -58,7 +58,7 @@ def delete_by_value(connection: lakedbapi.Connection, keys: list[int]) -> None:
     version = catalog.load(("main",), "t", None)
     assert version is not None
     table = version.info(0, 0, "t")
-    attempt = Foreign(Plan(("main",), table, table, version), version, version.storage, "")
+    attempt = Foreign(Plan(namespace=("main",), old=table, new=table, base=version), version, version.storage, "")
     attempt.keys = keys
     changes = attempt.changes()
     assert changes is not None
