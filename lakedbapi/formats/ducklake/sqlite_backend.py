@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import sqlite3
 from collections.abc import Iterator, Sequence
@@ -12,8 +13,9 @@ from urllib.parse import quote
 
 import sqlalchemy
 from sqlalchemy import event, text
-from sqlalchemy.engine import Connection, Engine
-from sqlalchemy.pool import NullPool, QueuePool
+from sqlalchemy.engine import Connection, Dialect, Engine, make_url
+from sqlalchemy.pool import NullPool, Pool, QueuePool
+from sqlalchemy.util import LRUCache
 
 from lakedbapi import errors
 from lakedbapi.formats.ducklake.backend import DEFAULT_BUSY_TIMEOUT, Backend, Failure, pooled_engine
@@ -35,12 +37,15 @@ class SQLiteBackend(Backend):
         # A pooled connection to a file that was replaced meanwhile would go on reading the old one.
         identity = _identity(self.path)
         if identity is None:
-            return self._new_engine(poolclass=NullPool)
+            return self._new_engine(NullPool)
         key = ("sqlite", str(self.path), self.busy_timeout, identity)
-        return pooled_engine(key, lambda: self._new_engine(poolclass=QueuePool, pool_size=8, max_overflow=-1))
+        return pooled_engine(key, lambda: self._new_engine(QueuePool, pool_size=8, max_overflow=-1))
 
-    def _new_engine(self, **pool: Any) -> Engine:
-        engine = sqlalchemy.create_engine("sqlite://", creator=self._connect, **pool)
+    def _new_engine(self, pool: type[Pool], **options: Any) -> Engine:
+        dialect = _dialect()
+        creator: Any = self._connect
+        connections = pool(creator, dialect=dialect, **options)
+        engine = Engine(connections, dialect, make_url("sqlite://"), execution_options={"compiled_cache": _compiled})
         event.listen(engine, "begin", _begin_sqlite)
         return engine
 
@@ -86,6 +91,18 @@ class SQLiteBackend(Backend):
             code = getattr(cause, "sqlite_errorcode", _SQLITE_BUSY)
             return Failure.LOCKED if code & 0xFF in (_SQLITE_BUSY, _SQLITE_LOCKED) else Failure.OTHER
         return Failure.OTHER
+
+
+_compiled: LRUCache[Any, Any] = LRUCache(500)
+"""Statements that one catalog compiled serve the others, too: it takes longer than to run them."""
+
+
+@functools.cache
+def _dialect() -> Dialect:
+    """The one of all catalogs, without which they could not share what was compiled."""
+    engine = sqlalchemy.create_engine("sqlite://")
+    engine.connect().close()
+    return engine.dialect
 
 
 # The sqlite3 module names these, and gives errors their codes, from Python 3.11 on.
