@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from sqlalchemy import String, Table, bindparam, case, cast, false, func, null, select, true
@@ -76,10 +77,14 @@ class FileRows:
 
 
 class _Extent(NamedTuple):
-    """The number of live rows and the greatest id of one: with both as before, nothing has changed."""
+    """The number of live rows, the greatest id of one, and how many began after the snapshot of those that are known.
+
+    Of the latter not all need to have greater ids than the known ones: compaction adds rows to old snapshots.
+    """
 
     rows: int
     last: int | None
+    began: int
 
 
 def read_file_rows(
@@ -88,10 +93,10 @@ def read_file_rows(
     """The rows at `snapshot`; `known` are those at an earlier one, if there are any. `directory` is the table's."""
     place = {"table_id": table_id, "directory": directory, "snapshot": snapshot}
     if known is not None and known.snapshot < snapshot:
-        count, last, delete_count, last_delete = connection.execute(_extent(tables), place).one()
-        now = _Extent(count, last)
+        extents = connection.execute(_extents(tables), {**place, "since": known.snapshot}).one()
+        now = _Extent(*extents[:3])
         data = _update(connection, _data(tables), tables.data_file, DATA, place, known.snapshot, known.data, now)
-        now = _Extent(delete_count, last_delete)
+        now = _Extent(*extents[3:])
         deletes = _update(
             connection, _deletes(tables), tables.delete_file, DELETES, place, known.snapshot, known.deletes, now
         )
@@ -150,14 +155,17 @@ def _update(
 ) -> pa.Table | None:
     """`known` without the rows that ended or were replaced since then, and with new ones, whose ids are higher.
 
-    None if that is not all that happened: compaction and expiry remove rows.
+    None if that is not all that happened: compaction and expiry remove rows, or have added known ones after new ones.
     """
     key = "delete_file_id" if schema is DELETES else "file_id"
     last = pc.max(known.column(key)).as_py()
-    if _Extent(known.num_rows, last) == now:
+    if _Extent(known.num_rows, last, 0) == now:
         return known
     above = -1 if last is None else last
     added = fetch_table(connection, query, schema, {**place, "above": above}, by=schema.names[0])
+    began = added.column("delete_snapshot_id" if schema is DELETES else "snapshot_id").to_numpy()
+    if np.count_nonzero(began > since) != now.began:
+        return None
     if schema is DATA:
         added = with_partial_max(added)
     ended = fetch_table(connection, _ended(source), _KEYS, {**place, "since": since})
@@ -219,13 +227,17 @@ def _ended(table: Table) -> Select[Any]:
 
 
 @functools.lru_cache(maxsize=64)
-def _extent(tables: Tables) -> Select[Any]:
-    """The `_Extent` of the live data files and that of the live delete files, in one row."""
+def _extents(tables: Tables) -> Select[Any]:
+    """The `_Extent` of the live data files and that of the live delete files in one row; known are those at `:since`."""
     data, deletes = (
-        select(func.count().label("count"), func.max(id).label("last")).where(*_live(table)).subquery()
+        select(
+            func.count().label("rows"),
+            func.max(id).label("last"),
+            func.count(case((table.c.begin_snapshot > bindparam("since"), 1))).label("began"),
+        )
+        .where(*_live(table))
+        .subquery()
         for table in (tables.data_file, tables.delete_file)
         for id in table.primary_key
     )
-    return select(data.c["count"], data.c.last, deletes.c["count"], deletes.c.last).select_from(
-        data.join(deletes, true())
-    )
+    return select(*data.c, *deletes.c).select_from(data.join(deletes, true()))
