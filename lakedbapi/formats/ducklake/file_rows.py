@@ -228,7 +228,7 @@ def _ended(table: Table) -> Select[Any]:
 
 @functools.lru_cache(maxsize=64)
 def _extents(tables: Tables) -> Select[Any]:
-    """The `_Extent` of the live data files and that of the live delete files in one row; known are those at `:since`."""
+    """The `_Extent` of live data files and that of live delete files, in one row; known are those at `:since`."""
     data, deletes = (
         select(
             func.count().label("rows"),
