@@ -14,9 +14,10 @@ from compliance.peers.lakes import Place, on_backend
 from lakedbapi.formats.ducklake import snapshot as module
 from lakedbapi.formats.ducklake.catalog import DuckLakeCatalog
 from lakedbapi.formats.ducklake.snapshot import DuckLakeSnapshot
+from tests.thorough import quick
 
 
-@pytest.fixture(params=["sqlite", "postgresql", "mysql", "duckdb"])
+@pytest.fixture(params=quick(2, ["sqlite", "postgresql", "mysql", "duckdb"]))
 def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Place]:
     with on_backend(request.param, tmp_path) as place:
         yield place
