@@ -3,13 +3,17 @@ from __future__ import annotations
 import importlib.util
 import os
 import tarfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 import pytest
 
+import lakedbapi
 from tests.formats.needs import need_pyiceberg
+
+if TYPE_CHECKING:
+    from tests.formats.iceberg.writing import Lake
 
 GOLDEN = Path(__file__).parents[4] / "shared" / "golden" / "iceberg"
 
@@ -47,3 +51,18 @@ def golden(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
         return metadata
 
     return unpack
+
+
+@pytest.fixture(params=[2, 3])
+def place(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Lake]:
+    """An empty catalog, whose tables get one format version and then the other."""
+    from tests.formats.iceberg.writing import Lake  # Needs pyiceberg.
+
+    place = Lake(tmp_path, request.param)
+    yield place
+    place.close()
+
+
+@pytest.fixture
+def lake(place: Lake) -> lakedbapi.Connection:
+    return place.connect()

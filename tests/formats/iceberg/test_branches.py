@@ -2,21 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
-
 import pytest
 
 import lakedbapi
 from lakedbapi.errors import ConflictError, NotSupportedError, ProgrammingError
 from tests.formats.iceberg.writing import Lake, rows, values
-
-
-@pytest.fixture(params=[2, 3])
-def place(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Lake]:
-    place = Lake(tmp_path, request.param)
-    yield place
-    place.close()
 
 
 @pytest.fixture

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -13,14 +12,6 @@ import lakedbapi
 from lakedbapi.errors import CommitUnknownError, ConflictError, NotSupportedError
 from lakedbapi.formats.iceberg.sources import CatalogSource
 from tests.formats.iceberg.writing import Lake, values
-
-
-@pytest.fixture(params=[2, 3])
-def place(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Lake]:
-    place = Lake(tmp_path, request.param)
-    yield place
-    place.close()
-
 
 SNAPSHOT = {f"write.{kind}.isolation-level": "snapshot" for kind in ("delete", "update", "merge")}
 

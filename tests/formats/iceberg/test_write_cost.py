@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pyarrow as pa
@@ -15,13 +14,6 @@ from lakedbapi.formats.iceberg import attempt, sql_catalog
 from lakedbapi.formats.iceberg.paths import Paths
 from lakedbapi.formats.iceberg.sources import CatalogSource
 from tests.formats.iceberg.writing import Lake, values
-
-
-@pytest.fixture(params=[2, 3])
-def place(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Lake]:
-    place = Lake(tmp_path, request.param)
-    yield place
-    place.close()
 
 
 def filled(place: Lake) -> lakedbapi.Connection:

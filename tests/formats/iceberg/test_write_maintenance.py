@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,18 +13,6 @@ from lakedbapi.errors import ConflictError, NotSupportedError, ProgrammingError
 from lakedbapi.formats.iceberg.sources import CatalogSource
 from tests.formats.iceberg.test_write_lineage import lineage
 from tests.formats.iceberg.writing import Lake, rows, values
-
-
-@pytest.fixture(params=[2, 3])
-def place(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Lake]:
-    place = Lake(tmp_path, request.param)
-    yield place
-    place.close()
-
-
-@pytest.fixture
-def lake(place: Lake) -> lakedbapi.Connection:
-    return place.connect()
 
 
 def worn(place: Lake, lake: lakedbapi.Connection) -> list[tuple[object, ...]]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pyarrow as pa
@@ -15,18 +14,6 @@ from lakedbapi.deletes import puffin
 from tests.formats.iceberg.writing import Lake, avro_metadata, read_parquet, rows, values
 
 POSITIONS = 1
-
-
-@pytest.fixture(params=[2, 3])
-def place(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Lake]:
-    place = Lake(tmp_path, request.param)
-    yield place
-    place.close()
-
-
-@pytest.fixture
-def lake(place: Lake) -> lakedbapi.Connection:
-    return place.connect()
 
 
 def ten(place: Lake, lake: lakedbapi.Connection, **properties: str) -> None:

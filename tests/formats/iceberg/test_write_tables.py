@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from datetime import date
 from decimal import Decimal
 from pathlib import Path
@@ -14,18 +13,6 @@ from pyiceberg.types import LongType
 import lakedbapi
 from lakedbapi import NotSupportedError, ProgrammingError
 from tests.formats.iceberg.writing import Lake, rows, values
-
-
-@pytest.fixture(params=[2, 3])
-def place(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Lake]:
-    place = Lake(tmp_path, request.param)
-    yield place
-    place.close()
-
-
-@pytest.fixture
-def lake(place: Lake) -> lakedbapi.Connection:
-    return place.connect()
 
 
 def test_a_new_table(place: Lake, lake: lakedbapi.Connection) -> None:
