@@ -76,6 +76,10 @@ _SECRET = re.compile(
 )
 _URL = re.compile(r"^([A-Za-z][A-Za-z0-9+.-]*)://")
 _ATTACH = re.compile(rf"^({'|'.join((*FORMATS, 'lake'))}):(?!//)(.*)$", re.IGNORECASE | re.DOTALL)
+_KINDS = (*SERVERS, *FILES, *ICEBERG_SERVERS, *STORES, "hive", "file")
+_SCHEME = re.compile(rf"((?:{'|'.join((*FORMATS, 'lake'))})\+\w+|{'|'.join(_KINDS)}):", re.IGNORECASE)
+"""What a URL begins with, in a path that would have to be meant for one."""
+_PATH_AND_QUERY = re.compile(r"([^?]*)\?(\w[\w.]*=.*)", re.DOTALL)
 _CONNINFO = re.compile(r"(\w+)\s*=\s*('(?:\\.|[^'\\])*'|\S*)")
 _MYSQL_NAMES = {"db": "database", "passwd": "password", "socket": "unix_socket"}
 
@@ -181,20 +185,21 @@ def _target(text: str, options: dict[str, Any]) -> tuple[str | None, str, dict[s
         return _from_attach_text(attach[1].lower(), attach[2], options)
     if not text:
         raise InterfaceError("connect() needs a directory, a file or a URL; 'lake://' connects without a catalog")
-    return _from_path(text, options)
+    path, options = _without_query(text, options)
+    scheme = _SCHEME.match(path)
+    if scheme and not os.path.exists(path):
+        raise _no_url(scheme[1].lower())
+    return _from_path(path, options)
 
 
 def _from_url(text: str, options: dict[str, Any]) -> tuple[str | None, str, dict[str, Any]]:
-    url = urlsplit(text)
+    url = _split(text)
     format, _, kind = url.scheme.partition("+")
     if kind == "lakedbapi":
         kind = ""
-    if format not in (*FORMATS, "lake"):
-        raise InterfaceError(
-            f"unknown URL scheme {url.scheme!r}: use {', '.join(f'{name}://' for name in FORMATS)} or lake://"
-            f"{_with_format(url.scheme)}"
-        )
-    options = {**_query(url), **options}
+    if format not in (*FORMATS, "lake") or (format == "lake" and kind):
+        raise _unknown_scheme(url.scheme)
+    options = {**_query(url.query), **options}
     if format == "lake":
         path = _local_path(url)
         return _from_path(path, options) if path else (None, "", options)
@@ -206,14 +211,48 @@ def _from_url(text: str, options: dict[str, Any]) -> tuple[str | None, str, dict
     return format, _absolute(_local_path(url)), options
 
 
+def _split(text: str) -> SplitResult:
+    """The parts of a URL; a `#` in a path is one of its characters."""
+    url = urlsplit(text, allow_fragments=False)
+    if "@" not in url.netloc and "@" in text and re.search(r":(?!\d+(,|$))", url.netloc.rpartition("]")[2]):
+        raise InterfaceError(
+            f"{url.scheme}://… has a login that a /, ? or # cuts short: write it as %2F, %3F or %23, or give it as "
+            "user= and password="
+        )
+    return url
+
+
+def _unknown_scheme(scheme: str) -> InterfaceError:
+    return InterfaceError(
+        f"unknown URL scheme {scheme!r}: use {', '.join(f'{name}://' for name in FORMATS)} or lake://"
+        f"{_with_format(scheme)}"
+    )
+
+
 def _with_format(scheme: str) -> str:
     """What may have been meant by a scheme that says no format."""
-    if scheme in SERVERS or scheme in FILES:
-        return f"; a DuckLake whose catalog is there is ducklake+{scheme}://…"
-    if scheme in STORES:
+    kind, _, driver = scheme.partition("+")
+    if kind in SERVERS or kind in FILES:
+        return f"; a DuckLake whose catalog is there is ducklake+{kind}://…"
+    if kind in STORES:
         formats = ", ".join(f"{format}+{scheme}://…" for format in FORMATS if format != "ducklake")
         return f"; tables there are {formats}, by their format, and a DuckLake has data_path={scheme}://…"
+    if kind == "file":
+        return "; a local path stands alone"
+    if kind in ("http", "https", "rest", "glue", "hive"):
+        return f"; tables of an Iceberg catalog there are iceberg+{kind}://…"
+    if driver in FORMATS:
+        return f"; lake+{driver}:// is {driver}://"
     return ""
+
+
+def _no_url(scheme: str) -> InterfaceError:
+    """For a scheme that no `//` follows."""
+    if "+" not in scheme:
+        return _unknown_scheme(scheme)
+    is_file = scheme.partition("+")[2] in (*FILES, "file")
+    places = f"{scheme}:///relative/path or {scheme}:////absolute/path" if is_file else f"{scheme}://host/…"
+    return InterfaceError(f"{scheme}: is followed by slashes: {places}")
 
 
 def _ducklake_url(url: SplitResult, kind: str, options: dict[str, Any]) -> tuple[str, str, dict[str, Any]]:
@@ -238,6 +277,9 @@ def _ducklake_url(url: SplitResult, kind: str, options: dict[str, Any]) -> tuple
 def _server_url(url: SplitResult, server: str, options: dict[str, Any]) -> str:
     """`postgresql://user:password@host/db?…`; takes credentials and the client's own options out of `options`."""
     netloc = _with_login(url.netloc, options)
+    _, colon, port = netloc.rpartition("@")[2].rpartition("]")[2].partition(":")
+    if colon and not port.isdigit():
+        raise InterfaceError(f"{server}://…:{port}{url.path} has {port!r} in the place of a port's number")
     client = {name: str(options.pop(name)) for name in sorted(SERVER_OPTIONS[server] & options.keys())}
     return f"{server}://{netloc}{url.path}" + (f"?{urlencode(client)}" if client else "")
 
@@ -253,8 +295,16 @@ def _with_login(netloc: str, options: dict[str, Any]) -> str:
     return f"{name}{f':{secret}' if secret else ''}@{netloc.rpartition('@')[2]}"
 
 
-def _query(url: SplitResult) -> dict[str, Any]:
-    options = dict(parse_qsl(url.query, keep_blank_values=True))
+def _without_query(path: str, options: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+    """A path without the `?name=value&…` that a URL may end with, unless that is how something there is called."""
+    match = _PATH_AND_QUERY.fullmatch(path)
+    if match is None or os.path.exists(os.path.expanduser(path)):
+        return path, options
+    return match[1], {**_query(match[2]), **options}
+
+
+def _query(text: str) -> dict[str, Any]:
+    options = dict(parse_qsl(text, keep_blank_values=True))
     secrets = sorted(name for name in options if _SECRET.search(name.lower()))
     if secrets:
         raise InterfaceError(
@@ -277,31 +327,49 @@ def _local_path(url: SplitResult) -> str:
 
 
 def _from_attach_text(format: str, rest: str, options: dict[str, Any]) -> tuple[str | None, str, dict[str, Any]]:
-    """`ducklake:sqlite:file`, `ducklake:postgres:dbname=…`, `delta:path` and so on."""
-    kind, separator, detail = rest.partition(":")
+    """`ducklake:sqlite:file`, `ducklake:postgres:dbname=…`, `delta:path`, or one of them with a URL."""
+    kind, _, detail = rest.partition(":")
     kind = kind.lower()
+    is_catalog = format == "ducklake" and (kind in SERVERS or kind in FILES)
+    if _URL.match(detail) and is_catalog:
+        rest = detail
+    if _URL.match(rest):
+        return _from_attached_url(format, rest, options)
+    if is_catalog and kind in SERVERS:
+        return format, _conninfo_url(SERVERS[kind], detail, options), options
+    path, options = _without_query(detail if is_catalog else rest, options)
+    if not path:
+        raise InterfaceError(f"{format}:{rest} needs a directory or a file: {format}:{rest}path")
+    if is_catalog:
+        return format, f"{FILES[kind]}:{_absolute(path)}", options
+    scheme = _SCHEME.match(path)
+    if scheme and not os.path.exists(path):
+        raise _no_url(f"{format}+{scheme[1].lower()}")
     if format == "lake":
-        return _from_path(rest, options)
+        return _from_path(path, options)
     if format != "ducklake":
-        return format, rest if "://" in rest else _absolute(rest), options
-    if separator and kind in SERVERS:
-        return "ducklake", _conninfo_url(SERVERS[kind], detail, options), options
-    if separator and kind in FILES:
-        return "ducklake", f"{FILES[kind]}:{_absolute(detail)}", options
-    if "://" in rest:
-        return _from_url(f"ducklake+{rest}", options)
+        return format, _absolute(path), options
     # DuckDB takes any other text for a DuckDB file; a directory or SQLite file that is there is read as what it is.
-    path = Path(rest)
-    if path.exists():
-        _, location, options = _from_path(rest, {**options, "format": "ducklake"})
-        return "ducklake", location, options
-    return "ducklake", f"duckdb:{_absolute(rest)}", options
+    if Path(path).exists():
+        _, location, options = _from_path(path, {**options, "format": format})
+        return format, location, options
+    return format, f"duckdb:{_absolute(path)}", options
+
+
+def _from_attached_url(format: str, url: str, options: dict[str, Any]) -> tuple[str | None, str, dict[str, Any]]:
+    """`ducklake:postgresql://…`, `delta:s3://…`: the URL with `+`, where that cannot mean another path."""
+    kind, _, path = url.partition("://")
+    if format == "ducklake" and kind in FILES and path.startswith("/") and not path.startswith("//"):
+        path, query, options_text = path[1:].partition("?")
+        raise InterfaceError(
+            f"ducklake:{masked(url)} is half a URL: write ducklake+{kind}:///{path}{query}{masked(options_text)} for "
+            f"{path} in the working directory, and with four slashes for /{path}"
+        )
+    return _from_url(f"{format}+{url}", options)
 
 
 def _conninfo_url(server: str, detail: str, options: dict[str, Any]) -> str:
-    """A server URL from libpq's `name=value` text, or from a URL."""
-    if "://" in detail:
-        return _server_url(urlsplit(detail), server, options)
+    """A server URL from libpq's `name=value` text."""
     given = {name.lower(): _unquoted(value) for name, value in _CONNINFO.findall(detail)}
     given = {_MYSQL_NAMES.get(name, name): value for name, value in given.items()} if server == "mysql" else given
     user, password = given.pop("user", ""), given.pop("password", "")
@@ -311,6 +379,11 @@ def _conninfo_url(server: str, detail: str, options: dict[str, Any]) -> str:
         given["host" if server == "postgresql" else "unix_socket"] = host
         host = ""
     login = quote(user, safe="") + (f":{quote(password, safe='')}" if password else "")
+    if "?" in host + database:
+        raise InterfaceError(
+            f"behind {server}:name=value … no ?option=value follows: give it to connect(), or write "
+            f"ducklake+{server}://host/database?option=value"
+        )
     address = f"{login}@" * bool(login) + host + (f":{port}" if port not in ("", "0") else "")
     unknown = sorted(given.keys() - SERVER_OPTIONS[server])
     if unknown:

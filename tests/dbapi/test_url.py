@@ -70,6 +70,16 @@ def test_what_lies_at_a_path_tells_its_format(tmp_path: Path) -> None:
         ("ducklake:postgres:dbname=d host=/tmp", "ducklake", "postgresql:///d?host=%2Ftmp"),
         ("ducklake:mysql:host=h db=d user=u passwd=p port=3307", "ducklake", "mysql://u:p@h:3307/d"),
         ("delta:/x/y", "delta", "/x/y"),
+        ("delta:s3://bucket/prefix", "delta", "s3://bucket/prefix"),
+        ("delta:///a#b", "delta", "{cwd}/a#b"),
+        ("iceberg:sqlite:///cat.db", "iceberg", "sqlite:///cat.db"),
+        ("ducklake:sqlite:////abs/c.db", "ducklake", "sqlite:/abs/c.db"),
+        (
+            "ducklake:postgresql://me:pw@host/db?sslmode=require",
+            "ducklake",
+            "postgresql://me:pw@host/db?sslmode=require",
+        ),
+        ("ducklake:postgres:postgresql://h/db?sslmode=require", "ducklake", "postgresql://h/db?sslmode=require"),
     ],
 )
 def test_urls_and_attach_texts(url: str, format: str, location: str, tmp_path: Path) -> None:
@@ -87,6 +97,39 @@ def test_query_options(tmp_path: Path) -> None:
     )
     assert options.format_options == {"data_path": f"{tmp_path}/files/", "storage_options.endpoint_url": "u"}
     assert (options.read_only, options.autocommit, options.schema) == (True, True, "s")
+
+
+@pytest.mark.parametrize(
+    ("text", "location"),
+    [
+        ("ducklake:sqlite:c.db", "sqlite:{cwd}/c.db"),
+        ("ducklake:duckdb:c.db", "duckdb:{cwd}/c.db"),
+        ("ducklake:c.ducklake", "duckdb:{cwd}/c.ducklake"),
+        ("ducklake:postgres:postgresql://host/db", "postgresql://host/db"),
+        ("ducklake:mysql://host/db", "mysql://host/db"),
+        ("shop", "sqlite:{cwd}/shop/catalog.sqlite"),
+        ("lake:shop", "sqlite:{cwd}/shop/catalog.sqlite"),
+    ],
+)
+def test_the_query_of_a_url_counts_behind_other_spellings_too(text: str, location: str, tmp_path: Path) -> None:
+    options = parse(f"{text}?data_path=files&schema=s")
+    assert (options.location, options.schema) == (location.format(cwd=tmp_path), "s")
+    assert options.format_options == {"data_path": f"{tmp_path}/files/"}
+
+
+@pytest.mark.parametrize("format", ["delta", "hudi", "iceberg"])
+@pytest.mark.parametrize("place", ["/x", "s3://bucket/x"])
+def test_attach_texts_of_other_formats_take_a_query(format: str, place: str) -> None:
+    options = parse(f"{format}:{place}?schema=s&storage_options.endpoint_url=u")
+    assert (options.location, options.schema) == (place, "s")
+    assert options.format_options == {"storage_options.endpoint_url": "u"}
+
+
+def test_what_is_called_like_a_query_is_a_path_where_it_exists(tmp_path: Path) -> None:
+    (tmp_path / "shop?schema=s").mkdir()
+    assert parse("shop?schema=s").location == f"sqlite:{tmp_path}/shop?schema=s/catalog.sqlite"
+    assert parse("delta:shop?schema=s").location == f"{tmp_path}/shop?schema=s"
+    assert parse("what?").location == f"sqlite:{tmp_path}/what?/catalog.sqlite"
 
 
 def test_arguments_win_over_the_query() -> None:
@@ -157,12 +200,37 @@ def test_nested_storage_options_become_dotted_names() -> None:
         ("postgresql://host/db", r"ducklake\+postgresql://"),
         ("ducklake:///", "needs the catalog's file"),
         ("", "needs a directory"),
+        ("ducklake:", r"needs a directory or a file: ducklake:path"),
+        ("ducklake:sqlite:", r"needs a directory or a file: ducklake:sqlite:path"),
+        ("delta:", r"needs a directory or a file"),
+        ("ducklake:sqlite:///x?data_path=y", r"ducklake\+sqlite:///x\?data_path=y for x in .* four slashes for /x$"),
+        ("ducklake:duckdb:duckdb:///x", r"write ducklake\+duckdb:///x for x"),
+        ("ducklake:sqlite://x", "three slashes"),
+        ("ducklake+sqlite:x", r"ducklake\+sqlite:///relative/path or ducklake\+sqlite:////absolute/path"),
+        ("delta+s3:/bucket/x", r"delta\+s3://host/…"),
+        ("iceberg:sqlite:c.db", r"iceberg\+sqlite:///relative"),
+        ("iceberg:rest:http://host", r"iceberg\+rest://host/…"),
+        ("sqlite:x", r"ducklake\+sqlite://"),
+        ("postgres:dbname=x", r"ducklake\+postgres://"),
+        ("postgresql+psycopg2://host/db", r"ducklake\+postgresql://"),
+        ("file:///x", "a local path stands alone"),
+        ("https://host/x", r"iceberg\+https://"),
+        ("lake+delta:///x", r"lake\+delta:// is delta://"),
+        ("ducklake:postgres:dbname=x host=h?data_path=d", r"ducklake\+postgresql://host/database\?option=value"),
+        ("ducklake+postgresql://host:x/db", "'x' in the place of a port"),
         ("ducklake:///shop?read_only=maybe", "neither true nor false"),
     ],
 )
 def test_misuse_says_what_to_write(url: str, message: str) -> None:
     with pytest.raises(InterfaceError, match=message):
         parse(url)
+
+
+@pytest.mark.parametrize("character", ["/", "?", "#"])
+def test_a_password_that_cuts_its_url_short_is_refused_without_showing_it(character: str) -> None:
+    with pytest.raises(InterfaceError, match=r"%2F, %3F or %23") as refused:
+        parse(f"ducklake+postgresql://me:hunt{character}er2@host/db")
+    assert "hunt" not in str(refused.value)
 
 
 @pytest.mark.parametrize(
