@@ -148,11 +148,14 @@ def matching(
 
 
 def _matching(target: Target, statement: Delete, scan: Scan, extra: Mapping[RelationName, Relation]) -> Query:
-    """Selects the address, and with RETURNING all columns and the rows of the other relations, of every match."""
+    """Selects the address, and with RETURNING row id, all columns and the rows of the other relations, of every
+    match."""
     columns = [target.column(target.part), target.column(target.position)]
     if statement.returning:
+        returning = _returning(statement)
+        columns.append(target.column(target.row_id) if returning.may_name_row_ids else "CAST(NULL AS BIGINT)")
         columns += [f"{target.column(f.name)} AS {f'_lake_c{i}'}" for i, f in enumerate(target.fields)]
-        columns += _returning(statement).source_columns
+        columns += returning.source_columns
     sql = f"{with_clause(statement.ctes)}SELECT {', '.join(columns)}{from_clause(target.from_item, statement.source)}"
     if statement.where is not None:
         condition = target.render(statement.where) if statement.source else condition_sql(target, statement.where)
@@ -173,9 +176,9 @@ def _reads(target: Target, statement: Delete) -> bool:
 
 
 def _returned(target: Target, statement: Delete, rows: pa.Table) -> tuple[pa.Table, tuple[str, ...]]:
-    width = len(target.fields)
-    old = typed(rows.select(range(2, 2 + width)), target.table.schema)
-    return evaluate(target, _returning(statement), old, rows.columns[2 + width :])
+    end = 3 + len(target.fields)
+    old = typed(rows.select(range(3, end)), target.table.schema)
+    return evaluate(target, _returning(statement), old, rows.columns[end:], row_ids=rows.column(2))
 
 
 def _returning(statement: Delete) -> Returning:

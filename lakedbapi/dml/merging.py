@@ -186,6 +186,7 @@ class _Collected:
         self.by_clause = np.zeros(len(merging.clauses), np.int64)
         self._repeats = Repeats()
         self._returned: list[tuple[pa.Table, list[pa.ChunkedArray], npt.NDArray[np.str_]]] = []
+        self._row_ids: list[pa.Array] = []
 
     def take(self, rows: pa.Table) -> None:
         if self._merging.is_unambiguous:
@@ -207,6 +208,7 @@ class _Collected:
             order = np.argsort(np.concatenate([np.flatnonzero(new), np.flatnonzero(~new)]))
             whole = pa.concat_tables([completed, gone]).take(pa.array(order))
             self._returned.append((whole, rows.columns[_HEAD + self._width :], kinds))
+            self._row_ids += rows.column(2).chunks
 
     def _once(self, rows: pa.Table) -> pa.Table:
         """`rows` without such of the target as came before."""
@@ -224,7 +226,9 @@ class _Collected:
             for i in range(len(merging.returning.sources))
         ]
         actions = np.char.upper(np.concatenate([kinds for _, _, kinds in self._returned]))
-        return evaluate(merging.target, merging.returning, rows, sources, pa.array(actions.tolist(), pa.string()))
+        shown = pa.array(actions.tolist(), pa.string())
+        row_ids = pa.chunked_array(self._row_ids, pa.int64())
+        return evaluate(merging.target, merging.returning, rows, sources, shown, row_ids)
 
     @property
     def _width(self) -> int:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import pyarrow as pa
 from sqlglot import exp
@@ -13,13 +14,14 @@ from lakedbapi.engine.base import Relation, RelationName, ScanRelation
 from lakedbapi.errors import NotSupportedError
 from lakedbapi.model.scan import RowGroup, Scan
 from lakedbapi.model.sql_types import quote_identifier, spelled
-from lakedbapi.query.hidden import HIDDEN_COLUMNS
+from lakedbapi.query.hidden import HIDDEN_COLUMNS, check_known
 from lakedbapi.sql.statements import Special
 
 ROWS = "_lake_returned"
 SOURCES = "_lake_sources"
 ACTIONS = "_lake_actions"
 MERGE_ACTION = "merge_action"
+ROW_IDS = "_lake_row_ids"
 
 
 @dataclass(frozen=True)
@@ -36,6 +38,10 @@ class Returning:
 
     def __bool__(self) -> bool:
         return bool(self.items)
+
+    @property
+    def may_name_row_ids(self) -> bool:
+        return any(column.name.casefold() == "rowid" for item in self.items for column in item.find_all(exp.Column))
 
     @property
     def source_columns(self) -> list[str]:
@@ -55,13 +61,14 @@ def evaluate(
     rows: pa.Table,
     sources: Sequence[pa.ChunkedArray] = (),
     actions: pa.Array | None = None,
+    row_ids: pa.ChunkedArray | None = None,
 ) -> tuple[pa.Table, tuple[str, ...]]:
     """The result rows and their SQL types.
 
     `rows` are the target's rows, `sources` for each alias the rows that stood beside them (structs), `actions` what
-    MERGE did to each.
+    MERGE did to each, `row_ids` (int64) their ids, NULL for those that were not committed yet.
     """
-    _refuse_hidden(target, returning, sources)
+    returned, names_row_ids = _with_row_ids(target, returning, sources, known=row_ids is not None)
     hidden: dict[RelationName, Relation] = {
         target.relation_name(ROWS): ScanRelation(Scan(target.table.schema, rows=(RowGroup("returned", rows),)))
     }
@@ -75,32 +82,63 @@ def evaluate(
     if actions is not None:
         hidden[target.relation_name(ACTIONS)] = pa.table([actions], [MERGE_ACTION])
         items.append(f"{target.path_of(ACTIONS)} AS {quote_identifier(ACTIONS)}")
-    selected = ", ".join(_render(target, item) for item in returning.items)
+    if names_row_ids:
+        hidden[target.relation_name(ROW_IDS)] = pa.table([row_ids], [ROW_IDS])
+        items.append(f"{target.path_of(ROW_IDS)} AS {quote_identifier(ROW_IDS)}")
+    selected = ", ".join(_render(target, item) for item in returned)
     sql = f"{returning.ctes}SELECT {selected} FROM {' POSITIONAL JOIN '.join(items)}"
     result = target.open(target.query(sql, hidden, returning.identifiers, returning.specials))
     types = tuple(column.type for column in result.columns)
     return result.reader().read_all(), types
 
 
-def _refuse_hidden(target: Target, returning: Returning, sources: Sequence[pa.ChunkedArray]) -> None:
-    """Rows that a statement makes have no place and no lasting row id before they are committed."""
+def _with_row_ids(
+    target: Target, returning: Returning, sources: Sequence[pa.ChunkedArray], *, known: bool
+) -> tuple[list[exp.Expression], bool]:
+    """The items with the column of `ROW_IDS` in place of the target's `rowid`, and whether there is any.
+
+    NotSupportedError for other hidden columns, and for row ids that are not `known`: rows that a statement makes have
+    no place and no lasting row id before they are committed.
+    """
     beside = {target.name.casefold(): target.table.schema.names} | {
         alias.casefold(): [field.name for field in rows.type]
         for alias, rows in zip(returning.sources, sources, strict=True)
     }
-    known = {(alias, name.casefold()) for alias, names in beside.items() for name in names}
-    known |= {("", name) for _, name in known}
-    queries = [query for item in returning.items for query in item.find_all(exp.Query)]
-    inner = {id(column) for query in queries for column in query.find_all(exp.Column)}
-    for column in (column for item in returning.items for column in item.find_all(exp.Column)):
-        name, alias = column.name.casefold(), column.table.casefold()
-        is_own = alias in ("", target.name.casefold()) and id(column) not in inner
-        if is_own and name in HIDDEN_COLUMNS and (alias, name) not in known:
-            raise NotSupportedError(
-                f"RETURNING cannot show {name}: rows get it when they are committed; "
-                f"SELECT {name}, … FROM {spelled(target.table.name)} before or after the statement, or return a key "
-                "of your own"
-            )
+    shown = {(alias, name.casefold()) for alias, names in beside.items() for name in names}
+    shown |= {("", name) for _, name in shown}
+    items, is_named = [], False
+    for item in returning.items:
+        changed: Any = item.copy()
+        for column in [column for column in changed.find_all(exp.Column) if _is_own_hidden(target, column, shown)]:
+            if column.name.casefold() != "rowid" or not known:
+                raise _not_yet(target, column.name.casefold())
+            check_known(target.catalog, target.table, ["rowid"])
+            is_named = True
+            id = exp.column(exp.to_identifier(ROW_IDS, quoted=True))
+            if column is changed:
+                changed = exp.alias_(id, column.name, quoted=True)
+            else:
+                column.replace(id)
+        items.append(changed)
+    return items, is_named
+
+
+def _is_own_hidden(target: Target, column: exp.Column, shown: Collection[tuple[str, str]]) -> bool:
+    """Whether it is a hidden column of the target, and in no subquery. `shown` are (alias, name) of columns."""
+    name, alias = column.name.casefold(), column.table.casefold()
+    return (
+        name in HIDDEN_COLUMNS
+        and alias in ("", target.name.casefold())
+        and (alias, name) not in shown
+        and column.find_ancestor(exp.Query) is None
+    )
+
+
+def _not_yet(target: Target, name: str) -> NotSupportedError:
+    return NotSupportedError(
+        f"RETURNING cannot show {name}: rows get it when they are committed; "
+        f"SELECT {name}, … FROM {spelled(target.table.name)} before or after the statement, or return a key of your own"
+    )
 
 
 def _source_rows(target: Target, number: int, hidden: str | None) -> str:

@@ -172,7 +172,7 @@ class Updating:
         completed = self._new_rows.complete(rows.select(range(4, 4 + width)))
         self._new_rows.add(completed, rows.column(3))
         if self._returning:
-            columns = [*completed.columns, *rows.columns[4 + width :]]
+            columns = [*completed.columns, rows.column(3), *rows.columns[4 + width :]]
             self._returned.append(pa.Table.from_arrays(columns, [f"c{i}" for i in range(len(columns))]))
         return addresses
 
@@ -180,4 +180,4 @@ class Updating:
         rows = pa.concat_tables(self._returned)
         width = len(self._target.fields)
         new = rows.select(range(width)).rename_columns(list(self._target.table.schema.names))
-        return evaluate(self._target, self._returning, new, rows.columns[width:])
+        return evaluate(self._target, self._returning, new, rows.columns[width + 1 :], row_ids=rows.column(width))
