@@ -34,7 +34,6 @@ from lakedbapi.formats.delta.written_stats import dumps, loosened, stats_text
 from lakedbapi.formats.program import own_name
 from lakedbapi.formats.properties import whole_number
 from lakedbapi.model.changes import WrittenFile
-from lakedbapi.model.delete_vector import DeleteVector
 from lakedbapi.model.sql_types import spelled
 
 if TYPE_CHECKING:
@@ -188,8 +187,8 @@ class Attempt:
         plan = self._plan
         assert plan.state is not None
         deletes = [plan.rows.deleted[number] for number in rows.tolist()]
-        current = self._read_vectors(files)
-        before = self._read_vectors(plan.state.files.take(pa.array(rows)))
+        known = plan.state.files.take(pa.array(rows))
+        current, before = (self._catalog.vectors.of(self._catalog.storage, plan.root, each) for each in (files, known))
         entries = files.to_pylist()
         for old, since, mine, entry in zip(before, current, deletes, entries, strict=True):
             if (since - old) & mine:
@@ -222,12 +221,6 @@ class Attempt:
             )
             for number, entry in enumerate(entries)
         ]
-
-    def _read_vectors(self, files: pa.Table) -> list[DeleteVector]:
-        descriptors = files["deletion_vector"].to_pylist()
-        known = [descriptor for descriptor in descriptors if descriptor is not None]
-        read = iter(self._catalog.vectors.read(self._catalog.storage, self._plan.root, known))
-        return [DeleteVector() if descriptor is None else next(read) for descriptor in descriptors]
 
     def _new_files(self) -> list[tuple[Action, int]]:
         """Adds of the files that the transaction wrote, each with its number of physical rows."""

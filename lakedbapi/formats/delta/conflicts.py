@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lakedbapi.errors import ConflictError
+from lakedbapi.formats.delta import clustering
 from lakedbapi.formats.delta.commits import Actions
 from lakedbapi.formats.delta.paths import full_paths
 from lakedbapi.formats.delta.plan import Plan
@@ -39,7 +40,9 @@ def check_commit(plan: Plan, version: int, actions: Actions) -> None:
         raise _conflict(plan, version, "changed the table, which this one drops or replaces", "ConcurrentWrite")
     if actions.protocol is not None and actions.protocol != plan.state.protocol:
         raise _conflict(plan, version, "changed the table's protocol", "ProtocolChanged")
-    if actions.metadata is not None and actions.metadata != plan.state.metadata:
+    clustered = actions.domains.get(clustering.DOMAIN, plan.state.domains.get(clustering.DOMAIN))
+    is_altered = actions.metadata is not None and actions.metadata != plan.state.metadata
+    if is_altered or clustered != plan.state.domains.get(clustering.DOMAIN):
         raise _conflict(plan, version, "altered the table", "MetadataChanged")
     adds, removes = _data_changes(actions.adds), _data_changes(actions.removes)
     if plan.reads_table and (adds.num_rows or removes.num_rows):
@@ -47,12 +50,10 @@ def check_commit(plan: Plan, version: int, actions: Actions) -> None:
 
 
 def check_new_files(catalog: DeltaCatalog, plan: Plan, head: TableState, since: Mapping[int, Actions]) -> None:
-    """ConflictError when files of `head` that others added since the snapshot may have rows that the transaction would
-    have changed as well, or must not have. `since` is what they did, by version."""
+    """ConflictError when rows of `head` that were not there at the snapshot may be such as the transaction would have
+    changed as well, or must not have. `since` is what others did, by version."""
     assert plan.state is not None
-    new = _new_files(plan.state, head)
-    for actions in since.values():
-        new &= ~_among(head, actions.adds.filter(pc.invert(pc.fill_null(actions.adds["data_change"], True))))
+    new = _with_new_rows(plan.state, head, since) | _with_rows_back(catalog, plan.state, head, since)
     if not new.any():
         return
     if plan.new is not plan.old:
@@ -71,22 +72,42 @@ def check_new_files(catalog: DeltaCatalog, plan: Plan, head: TableState, since: 
             )
 
 
-def _new_files(base: TableState, head: TableState) -> npt.NDArray[np.bool_]:
-    """Which files of `head` are not there in `base` under any deletion vector."""
-    return ~_among(head, base.files)
+def _with_new_rows(base: TableState, head: TableState, since: Mapping[int, Actions]) -> npt.NDArray[np.bool_]:
+    """Which files of `head` may have rows that are in none of `base`: those that were added, and those that such files
+    were compacted into."""
+    new = pa.array([], pa.string())
+    for _, actions in sorted(since.items()):
+        paths = full_paths(base.root, actions.adds["path"])
+        moved = full_paths(base.root, _moves(actions.removes)["path"])
+        if not pc.any(pc.is_in(moved, value_set=new)).as_py():
+            paths = paths.filter(pc.fill_null(actions.adds["data_change"], True).combine_chunks())
+        new = pa.concat_arrays([new, paths.filter(pc.invert(pc.is_in(paths, value_set=base.paths.combine_chunks())))])
+    found: npt.NDArray[np.bool_] = pc.is_in(head.paths, value_set=new).to_numpy()
+    return found
 
 
-def _among(head: TableState, files: pa.Table) -> npt.NDArray[np.bool_]:
-    """Which files of `head` are among `files`, under any deletion vector."""
-    known = full_paths(head.root, files["path"])
-    found: npt.NDArray[np.bool_] = pc.is_in(full_paths(head.root, head.files["path"]), value_set=known).to_numpy(
-        zero_copy_only=False
+def _with_rows_back(
+    catalog: DeltaCatalog, base: TableState, head: TableState, since: Mapping[int, Actions]
+) -> npt.NDArray[np.bool_]:
+    """Which files of `head` have rows that are deleted in `base`, as RESTORE leaves them."""
+    found = np.zeros(head.files.num_rows, np.bool_)
+    added = pa.concat_arrays([full_paths(base.root, actions.adds["path"]) for actions in since.values()])
+    touched = pc.and_(pc.is_in(base.paths, value_set=added), base.files["deletion_vector"].is_valid())
+    place = pc.index_in(base.paths.filter(touched), value_set=head.paths.combine_chunks())
+    before, after = base.files.filter(touched).filter(place.is_valid()), head.files.take(place.drop_null())
+    vectors = (
+        catalog.vectors.of(catalog.storage, state.root, files) for state, files in ((base, before), (head, after))
     )
+    found[place.drop_null().to_numpy()] = [bool(old - new) for old, new in zip(*vectors, strict=True)]
     return found
 
 
 def _data_changes(files: pa.Table) -> pa.Table:
     return files.filter(pc.fill_null(files["data_change"], True))
+
+
+def _moves(files: pa.Table) -> pa.Table:
+    return files.filter(pc.invert(pc.fill_null(files["data_change"], True)))
 
 
 def located(plan: Plan, head: TableState, rows: npt.NDArray[np.int64], *, whole: bool) -> npt.NDArray[np.int64]:

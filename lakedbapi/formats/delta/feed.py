@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -70,7 +69,7 @@ class _Version:
             yield self._told()
             return
         adds, removes = _changing(self.actions.adds), self._complete(_changing(self.actions.removes))
-        vectors = self._vectors(pa.concat_tables([removes, adds]))
+        vectors = self.vectors.of(self.log.storage, self.log.root, pa.concat_tables([removes, adds]))
         gone, here = vectors[: removes.num_rows], vectors[removes.num_rows :]
         before = dict(zip(full_paths(self.log.root, removes["path"]).to_pylist(), gone, strict=True))
         after = dict(zip(full_paths(self.log.root, adds["path"]).to_pylist(), here, strict=True))
@@ -131,13 +130,6 @@ class _Version:
         before = self.log.at_version(self.version - 1)
         number = pc.index_in(file_keys(self.log.root, removes), file_keys(self.log.root, before.files))
         return as_adds(before.files.take(number.drop_null()))
-
-    def _vectors(self, files: pa.Table) -> list[DeleteVector]:
-        descriptors: list[dict[str, Any] | None] = files["deletion_vector"].to_pylist()
-        read = iter(
-            self.vectors.read(self.log.storage, self.log.root, [found for found in descriptors if found is not None])
-        )
-        return [DeleteVector() if found is None else next(read) for found in descriptors]
 
 
 def _changing(actions: pa.Table) -> pa.Table:

@@ -6,6 +6,8 @@ import threading
 from collections import OrderedDict
 from collections.abc import Sequence
 
+import pyarrow as pa
+
 from lakedbapi.formats.delta.columns import DELETION_VECTOR
 from lakedbapi.formats.delta.deletion_vectors import Descriptor, read_vectors
 from lakedbapi.model.delete_vector import DeleteVector
@@ -32,6 +34,13 @@ class VectorCache:
             found |= dict(zip((keys[number] for number in missing), read, strict=True))
             self._keep({keys[number]: vector for number, vector in zip(missing, read, strict=True)})
         return [found[key] for key in keys]
+
+    def of(self, storage: Storage, root: str, files: pa.Table) -> list[DeleteVector]:
+        """The vector of each of `files` (with the column `deletion_vector` of `columns.FILES`), empty where it has
+        none."""
+        descriptors = files["deletion_vector"].to_pylist()
+        read = iter(self.read(storage, root, [found for found in descriptors if found is not None]))
+        return [DeleteVector() if found is None else next(read) for found in descriptors]
 
     def keep(self, root: str, descriptors: Sequence[Descriptor], vectors: Sequence[DeleteVector]) -> None:
         """Know vectors that were just written."""

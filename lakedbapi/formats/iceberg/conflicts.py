@@ -1,11 +1,13 @@
 """Whether a transaction still holds after what others committed since its snapshot.
 
-The two snapshots are compared, however many lie between them: what came and went in between left no trace. The rules
-are those of the Java library's validations.
+The two snapshots are compared, however many lie between them: what came and went in between left no trace, but for new
+rows that were compacted together with others. The rules are those of the Java library's validations.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from itertools import takewhile
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -13,12 +15,13 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyiceberg.table.metadata import TableMetadata
-from pyiceberg.table.snapshots import Operation
+from pyiceberg.table.snapshots import Operation, Snapshot
 
 from lakedbapi.errors import ConflictError
 from lakedbapi.formats.iceberg.manifests import EQUALITY_DELETES
 from lakedbapi.formats.iceberg.plan import Plan
 from lakedbapi.formats.iceberg.table import TableVersion
+from lakedbapi.formats.iceberg.travel import lineage
 
 if TYPE_CHECKING:
     from lakedbapi.formats.iceberg.catalog import IcebergCatalog
@@ -37,7 +40,10 @@ def check(catalog: IcebergCatalog, plan: Plan, head: TableVersion) -> None:
         return
     if plan.is_replaced:
         raise conflict(plan, "changed the table, which this one replaces")
-    added, deletes = _added_data(base, head), _new_deletes(base, head)
+    since = _since(base, head)
+    if since is None and (plan.reads_table or plan.rows.deleted or plan.rows.removed):
+        raise conflict(plan, "rolled the table back, or expired the snapshot that this one read")
+    added, deletes = _added_data(base, head, since or ()), _new_deletes(base, head)
     if plan.reads_table and (added.any() or deletes.num_rows or _removed(base, head)):
         raise conflict(plan, "changed rows of the table, which this one read")
     if added.any() and plan.is_altered:
@@ -64,18 +70,29 @@ def _check_definition(plan: Plan, before: TableMetadata, after: TableMetadata) -
         raise conflict(plan, "changed the table's columns")
 
 
-def _added_data(base: TableVersion, head: TableVersion) -> npt.NDArray[np.bool_]:
-    """Which data files of `head` are new since `base` and have rows that were not there before."""
+def _since(base: TableVersion, head: TableVersion) -> Sequence[Snapshot] | None:
+    """The snapshots from `base` to `head`, oldest first; None where `head` was not made of `base`."""
+    line = lineage(head.metadata, head.snapshot_id)
+    ids = [snapshot.snapshot_id for snapshot in line]
+    if base.snapshot_id == -1:
+        return line[::-1]
+    return line[: ids.index(base.snapshot_id)][::-1] if base.snapshot_id in ids else None
+
+
+def _added_data(base: TableVersion, head: TableVersion, since: Sequence[Snapshot]) -> npt.NDArray[np.bool_]:
+    """Which data files of `head` are new since `base` and may have rows that were not there before."""
     data = head.live.data
     known = pc.is_in(data.column("raw_path"), base.live.data.column("raw_path"))
-    compacted = [
-        snapshot.snapshot_id
-        for snapshot in head.metadata.snapshots
-        if snapshot.summary is not None and snapshot.summary.operation == Operation.REPLACE
-    ]
+    # Files that were compacted once there were new rows may have some of these.
+    same_rows = takewhile(lambda snapshot: _operation(snapshot) in (Operation.REPLACE, Operation.DELETE), since)
+    compacted = [snapshot.snapshot_id for snapshot in same_rows if _operation(snapshot) == Operation.REPLACE]
     moved = pc.is_in(data.column("snapshot_id"), pa.array(compacted, pa.int64()))
     new: npt.NDArray[np.bool_] = pc.invert(pc.or_(known, moved)).to_numpy()
     return new
+
+
+def _operation(snapshot: Snapshot) -> Operation | None:
+    return None if snapshot.summary is None else snapshot.summary.operation
 
 
 def _removed(base: TableVersion, head: TableVersion) -> bool:

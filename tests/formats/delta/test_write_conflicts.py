@@ -164,6 +164,58 @@ def test_rows_that_were_only_moved_are_no_conflict(pair: Pair, table: Path) -> N
     assert fresh_values(table, "SELECT count(*) FROM t") == [99]
 
 
+def test_new_rows_that_were_moved_since_are_new_rows(tmp_path: Path, connect: Connect) -> None:
+    """Compaction writes rows that were there and rows that were not into one file."""
+    setup = connect(tmp_path, autocommit=True)
+    setup.execute("CREATE TABLE t (p INTEGER, i BIGINT) PARTITIONED BY (p)")
+    setup.execute("INSERT INTO t SELECT 1, i FROM range(100) r(i)")
+    setup.execute("INSERT INTO t VALUES (2, 1000)")
+    late = connect(tmp_path, autocommit=False)
+    late.execute("DELETE FROM t WHERE i BETWEEN 50 AND 60")
+    setup.execute("INSERT INTO t VALUES (2, 55)")
+    setup.execute("OPTIMIZE t WHERE p = 2")
+    setup.execute("INSERT INTO t VALUES (3, 1000)")
+    with pytest.raises(ConflictError, match="added rows"):
+        late.commit()
+    late.rollback()
+    late.execute("DELETE FROM t WHERE i = 5")
+    setup.execute("INSERT INTO t VALUES (2, 2000)")
+    setup.execute("OPTIMIZE t WHERE p IN (2, 3)")
+    late.commit()
+    assert fresh_values(tmp_path / "t", "SELECT count(*) FROM t") == [103]
+
+
+def test_rows_that_another_program_brought_back_are_new_rows(pair: Pair, table: Path, connect: Connect) -> None:
+    """As its RESTORE does, which gives a file an earlier deletion vector."""
+    _, second = pair
+    setup = connect(table.parent, autocommit=True)
+    setup.execute("DELETE FROM t WHERE i = 7")
+    begin(second, "DELETE FROM t WHERE i IN (7, 8)")
+    (shrunk,) = of_kind(commit(table), "add")
+    (whole,) = [add for add in of_kind(commit(table, 1), "add") if add["path"] == shrunk["path"]]
+    removed = {**shrunk, "deletionTimestamp": 1, "stats": None}
+    actions = [{"remove": removed}, {"add": whole}]
+    (table / "_delta_log" / f"{4:020}.json").write_text("".join(json.dumps(action) + "\n" for action in actions))
+    with pytest.raises(ConflictError, match="added rows"):
+        second.commit()
+    begin(second, "DELETE FROM t WHERE i IN (7, 8)")
+    second.commit()
+    assert fresh_values(table, "SELECT count(*) FROM t") == [198]
+
+
+@pytest.mark.parametrize("ours", ["ADD COLUMN x INTEGER", "CLUSTER BY NONE", "SET ('owner' = 'me')"])
+def test_an_altered_table_keeps_the_clustering_that_another_one_gave_it(
+    pair: Pair, table: Path, connect: Connect, ours: str
+) -> None:
+    _, second = pair
+    setup = connect(table.parent, autocommit=True)
+    setup.execute("ALTER TABLE t CLUSTER BY (i)")
+    begin(second, f"ALTER TABLE t {ours}")
+    setup.execute("ALTER TABLE t CLUSTER BY (s)")
+    with pytest.raises(ConflictError, match="altered"):
+        second.commit()
+
+
 def test_blind_appends_pass_by_a_delete_where_that_is_allowed(pair: Pair, table: Path, connect: Connect) -> None:
     connect(table.parent, autocommit=True).execute(WRITE_SERIALIZABLE)
     first, second = pair

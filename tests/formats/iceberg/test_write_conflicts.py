@@ -144,6 +144,44 @@ def test_a_file_that_others_compacted(place: Lake) -> None:
     assert left(place) == list(range(11))
 
 
+def test_new_rows_that_were_compacted_since_are_new_rows(place: Lake) -> None:
+    """Compaction writes rows that were there and rows that were not into one file."""
+    setup = place.connect()
+    setup.execute(f"CREATE TABLE t (a BIGINT, p INT) PARTITIONED BY (p) WITH ('format-version' = '{place.version}')")
+    setup.execute("INSERT INTO t SELECT i, 1 FROM range(10) r(i)")
+    setup.execute("INSERT INTO t VALUES (100, 2)")
+    late = place.connect(autocommit=False)
+    late.execute("DELETE FROM t WHERE a BETWEEN 5 AND 7")
+    setup.execute("INSERT INTO t VALUES (6, 2)")
+    setup.execute("OPTIMIZE t WHERE p = 2")
+    setup.execute("INSERT INTO t VALUES (100, 3)")
+    with pytest.raises(ConflictError, match="added rows"):
+        late.commit()
+    late.rollback()
+    late.execute("DELETE FROM t WHERE a = 5")
+    setup.execute("OPTIMIZE t WHERE p = 3")
+    setup.execute("DELETE FROM t WHERE a = 9")
+    late.commit()
+    assert left(place) == [0, 1, 2, 3, 4, 6, 6, 7, 8, 100, 100]
+
+
+def test_rows_that_a_rollback_brought_back(place: Lake) -> None:
+    """The snapshot that a change was made on is none of those that the newest one was made of."""
+    first, second = two(place)
+    earlier = place.snapshots()[-1].snapshot_id
+    setup = place.connect()
+    setup.execute("DELETE FROM t WHERE a = 1")
+    first.rollback()
+    first.execute("DELETE FROM t WHERE a IN (1, 2)")
+    second.rollback()
+    second.execute("INSERT INTO t VALUES (100, 'x')")
+    place.table().manage_snapshots().rollback_to_snapshot(earlier).commit()
+    with pytest.raises(ConflictError, match="rolled"):
+        first.commit()
+    second.commit()
+    assert left(place) == [*range(10), 100]
+
+
 def test_a_commit_that_is_repeated_has_a_later_number(place: Lake) -> None:
     first, second = two(place)
     first.execute("INSERT INTO t VALUES (10, 'first')")
