@@ -9,7 +9,7 @@ from lakedbapi.errors import ProgrammingError
 from lakedbapi.formats.base import Catalog
 from lakedbapi.model.catalog import SchemaInfo, SortField, TableInfo
 from lakedbapi.model.changes import StagedRows, WrittenFile
-from lakedbapi.model.table_options import CODEC, CODEC_LEVEL, check_option
+from lakedbapi.model.table_options import CODEC, CODEC_LEVEL, PARQUET_VERSION, check_option, parquet_version
 from lakedbapi.sql import guard
 from lakedbapi.transaction import CatalogView, Transaction
 
@@ -68,7 +68,8 @@ def write_options(catalog: Catalog, schema: SchemaInfo, table: TableInfo) -> Wri
         return _size(name, value(name))
 
     defaults = WriteOptions(directory="")
-    check_option(CODEC, value(CODEC))  # Another program may have set it.
+    for name in (CODEC, PARQUET_VERSION):
+        check_option(name, value(name))  # Another program may have set it.
     return WriteOptions(
         directory=catalog.data_directory(table, schema),
         layout=catalog.file_layout(table),
@@ -76,7 +77,7 @@ def write_options(catalog: Catalog, schema: SchemaInfo, table: TableInfo) -> Wri
         compression_level=size(CODEC_LEVEL),
         row_group_size=size("parquet_row_group_size"),
         row_group_size_bytes=size("parquet_row_group_size_bytes"),
-        parquet_version=value("parquet_version"),
+        parquet_version=parquet_version(value(PARQUET_VERSION) or "1"),
         target_file_size=size("target_file_size"),
         hive_layout=(value("hive_file_pattern") or "true").casefold() != "false",
         sort_by=tuple(_ordering(term) for term in table.sorting),

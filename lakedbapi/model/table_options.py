@@ -10,6 +10,7 @@ MAX_ROWS = "lake.rewrite_max_rows"
 
 CODEC = "parquet_compression"
 CODEC_LEVEL = "parquet_compression_level"
+PARQUET_VERSION = "parquet_version"
 CODECS = ("uncompressed", "snappy", "gzip", "zstd", "brotli", "lz4", "lz4_raw")
 
 MERGE_ON_READ = "merge-on-read"
@@ -29,12 +30,20 @@ def check_option(name: str, value: str | None, called: str | None = None) -> Non
         raise _refused(called or name, value, f"{', '.join(CODECS[:-1])} or {CODECS[-1]}")
     if name == CODEC_LEVEL and not value.strip().isdecimal():
         raise _refused(called or name, value, "a whole number")
+    if name == PARQUET_VERSION and parquet_version(value) is None:
+        raise _refused(called or name, value, "1 or 2")
     if name == WRITE_MODE and value.casefold() not in (MERGE_ON_READ, COPY_ON_WRITE, AUTO):
         raise _refused(name, value, f"{MERGE_ON_READ}, {COPY_ON_WRITE} or {AUTO}")
     if name == DELETED_FRACTION and not _is_fraction(value):
         raise _refused(name, value, "a number from 0 to 1")
     if name == MAX_ROWS and not value.strip().isdecimal():
         raise _refused(name, value, "a number of rows")
+
+
+def parquet_version(value: str) -> str | None:
+    """`V1` or `V2`; None for a version that there is not."""
+    number = value.strip().casefold().removeprefix("v")
+    return f"V{number}" if number in ("1", "2") else None
 
 
 def _is_fraction(value: str) -> bool:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from lakedbapi.errors import ProgrammingError
 from lakedbapi.model.catalog import OptionInfo, SchemaInfo, TableInfo
-from lakedbapi.model.table_options import CODECS
+from lakedbapi.model.table_options import CODECS, parquet_version
 
 DEFAULTS: Mapping[str, str] = {
     "data_inlining_row_limit": "10",
@@ -124,11 +124,6 @@ def _codec(value: str) -> str | None:
     return name if name in CODECS else None
 
 
-def _parquet_version(value: str) -> str | None:
-    number = value.casefold().removeprefix("v")
-    return f"V{number}" if number in ("1", "2") else None
-
-
 def _fraction(value: str) -> str | None:
     try:
         return value if 0 <= float(value) <= 1 else None
@@ -149,7 +144,7 @@ _HINTS: Mapping[Callable[[str], str | None], str] = {
     _positive: "give a number above 0",
     _size: "give a size such as '256MB'",
     _codec: f"give {', '.join(CODECS[:-1])} or {CODECS[-1]}",
-    _parquet_version: "give 1 or 2",
+    parquet_version: "give 1 or 2",
     _fraction: "give a number from 0 to 1",
     _interval: "give an interval such as '7 days'",
     _flag: "give true or false",
@@ -160,7 +155,7 @@ _RULES: Mapping[str, Callable[[str], str | None]] = {
     "target_file_size": _size,
     "parquet_compression": _codec,
     "parquet_compression_level": _count,
-    "parquet_version": _parquet_version,
+    "parquet_version": parquet_version,
     "parquet_row_group_size": _positive,
     "parquet_row_group_size_bytes": _size,
     "hive_file_pattern": _flag,

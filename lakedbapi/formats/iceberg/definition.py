@@ -27,7 +27,7 @@ from lakedbapi.formats.iceberg.values import parse
 from lakedbapi.formats.sort_keys import sort_paths
 from lakedbapi.model.catalog import PartitionSpec, TableInfo, ViewInfo
 from lakedbapi.model.sql_types import constant_text, quote_literal, spelled, sql_type
-from lakedbapi.model.table_options import CODEC, CODEC_LEVEL, check_option
+from lakedbapi.model.table_options import CODEC, CODEC_LEVEL, PARQUET_VERSION, check_option
 from lakedbapi.model.types import UNASSIGNED, Decimal, Field, List, Map, Scalar, Schema, Struct, Type, walk
 
 DEFAULT_VERSION = 2
@@ -339,7 +339,8 @@ def _sort_order(table: TableInfo, order_id: int) -> SortOrder:
 WRITE_OPTIONS = {
     CODEC: "write.parquet.compression-codec",
     CODEC_LEVEL: "write.parquet.compression-level",
-    "row_group_size_bytes": "write.parquet.row-group-size-bytes",
+    PARQUET_VERSION: "write.parquet.page-version",
+    "parquet_row_group_size_bytes": "write.parquet.row-group-size-bytes",
     "target_file_size": "write.target-file-size-bytes",
 }
 """What properties are called that say how files are written."""

@@ -39,6 +39,8 @@ class IcebergSnapshot(Snapshot):
         self._point = point
         self._versions: dict[int, TableVersion] = {}
         self._infos: dict[tuple[int, str], TableInfo | None] = {}
+        self._namespaces: set[Namespace] = set()
+        """Those that were seen, of which a statement asks several times."""
         self._names: dict[int, Mapping[str, str]] = {}
         self._view_names: dict[int, Mapping[str, str]] = {}
         self._views: dict[tuple[int, str], ViewInfo | None] = {}
@@ -61,8 +63,12 @@ class IcebergSnapshot(Snapshot):
 
     def find_schema(self, name: str) -> SchemaInfo | None:
         namespace = self._catalog.names.namespace(name)
-        if "_schemas" in self.__dict__ or namespace is None or not self._catalog.source.has_namespace(namespace):
+        if "_schemas" in self.__dict__ or namespace is None:
             return super().find_schema(name)
+        if namespace not in self._namespaces:
+            if not self._catalog.source.has_namespace(namespace):
+                return super().find_schema(name)
+            self._namespaces.add(namespace)
         return SchemaInfo(self._catalog.number(namespace), ".".join(namespace))
 
     def tables(self) -> Mapping[int, TableInfo]:

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 
 import lakedbapi
+from lakedbapi.engine.duckdb import driver
 from tests.formats.iceberg.writing import Lake, values
 
 LONGEST = str((1 << 63) - 1)
@@ -68,3 +70,37 @@ def test_the_largest_number(place: Lake, lake: lakedbapi.Connection, name: str) 
     lake.execute("VACUUM t")
     assert len(place.snapshots()) == len(before)
     assert values(lake, "SELECT a FROM t ORDER BY a") == [1, 2, 3]
+
+
+def encodings(place: Lake, column: str) -> set[str]:
+    """Of the values of a column in all data files."""
+    files = [pq.ParquetFile(path).metadata for path in place.root.glob("warehouse/**/data/data-*.parquet")]
+    groups = [file.row_group(number) for file in files for number in range(file.num_row_groups)]
+    chunks = [group.column(number) for group in groups for number in range(group.num_columns)]
+    return {name for chunk in chunks if chunk.path_in_schema == column for name in chunk.encodings}
+
+
+def test_the_page_version_chooses_the_encodings_of_new_files(place: Lake) -> None:
+    lake = place.connect()
+    place.create(lake)
+    lake.execute("INSERT INTO t SELECT i, 'x' FROM range(5000) r(i)")
+    assert "DELTA_BINARY_PACKED" not in encodings(place, "a")
+    lake.execute("ALTER TABLE t SET ('write.parquet.page-version' = '2')")
+    lake.execute("INSERT INTO t SELECT i, 'x' FROM range(5000, 10000) r(i)")
+    assert "DELTA_BINARY_PACKED" in encodings(place, "a")
+    assert values(lake, "SELECT sum(a) FROM t") == [49995000]
+    with pytest.raises(lakedbapi.ProgrammingError, match="page-version cannot be '3': set it to 1 or 2"):
+        lake.execute("ALTER TABLE t SET ('write.parquet.page-version' = '3')")
+    put(place, "write.parquet.page-version", "latest")
+    with pytest.raises(lakedbapi.ProgrammingError, match="parquet_version cannot be 'latest'"):
+        lake.execute("INSERT INTO t VALUES (1, 'x')")
+
+
+def test_row_groups_have_the_bytes_that_the_table_says(place: Lake) -> None:
+    lake = place.connect()
+    place.create(lake, **{"write.parquet.row-group-size-bytes": "500000"})
+    lake.execute("INSERT INTO t SELECT i, md5(i::VARCHAR) FROM range(100000) r(i)")
+    (path,) = place.root.glob("warehouse/**/data/data-*.parquet")
+    groups = pq.ParquetFile(path).metadata.num_row_groups
+    assert groups > 1 if driver.MAJOR >= 2 else groups == 1
+    assert values(lake, "SELECT count(DISTINCT s) FROM t") == [100000]
