@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import functools
 import uuid
+from collections.abc import Sequence
 from datetime import datetime, timezone
 
 from sqlalchemy import insert, select
-from sqlalchemy.engine import Connection
+from sqlalchemy.engine import Connection, Dialect
 from sqlalchemy.schema import CreateTable
 
 from lakedbapi.errors import ConflictError
 from lakedbapi.formats.ducklake.backend import Backend
+from lakedbapi.formats.ducklake.metadata import Tables
 from lakedbapi.formats.program import own_name
 
 
@@ -28,13 +31,20 @@ def create_catalog(backend: Backend, data_path: str, version: str, *, encrypted:
         with backend.creation() as connection:
             backend.adopt(connection, version)
             if not is_initialised(connection, backend):
-                for table in backend.tables.collection.sorted_tables:
-                    connection.execute(CreateTable(table, if_not_exists=not backend.transactional_ddl))
+                for statement in _definitions(backend.tables, connection.dialect, backend.transactional_ddl):
+                    connection.exec_driver_sql(statement)
                 _insert_first_rows(connection, backend, data_path, encrypted)
     except ConflictError:
         with backend.read() as connection:
             if not is_initialised(connection, backend):
                 raise
+
+
+@functools.lru_cache(maxsize=16)
+def _definitions(tables: Tables, dialect: Dialect, transactional: bool) -> Sequence[str]:
+    """CREATE TABLE of each table, which takes longer to compile than to run."""
+    definitions = (CreateTable(table, if_not_exists=not transactional) for table in tables.collection.sorted_tables)
+    return [str(definition.compile(dialect=dialect)) for definition in definitions]
 
 
 def _insert_first_rows(connection: Connection, backend: Backend, data_path: str, encrypted: bool) -> None:

@@ -14,6 +14,7 @@ import duckdb
 from sqlalchemy import text
 from sqlalchemy.engine import URL, Connection, Engine
 from sqlalchemy.pool import NullPool
+from sqlalchemy.util import LRUCache
 
 from lakedbapi import errors
 from lakedbapi.formats.ducklake.backend import DEFAULT_BUSY_TIMEOUT, Backend, Failure, pooled_engine
@@ -22,6 +23,10 @@ from lakedbapi.formats.ducklake.duckdb_dialect import DuckDBDialect
 
 _CONFIG: dict[str, Any] = {"storage_compatibility_version": "v1.0.0"}
 """New files can be opened by every DuckDB since 1.0, as by those that write DuckLakes."""
+
+_DIALECT = DuckDBDialect(dbapi=DuckDBDialect.import_dbapi(), paramstyle="qmark")
+_compiled: LRUCache[Any, Any] = LRUCache(500)
+"""Statements that one catalog compiled serve the others, too, as with SQLite."""
 
 
 class DuckDBBackend(Backend):
@@ -53,11 +58,8 @@ class DuckDBBackend(Backend):
         return pooled_engine(("duckdb", str(self.path)), self._new_engine)
 
     def _new_engine(self) -> Engine:
-        return Engine(
-            NullPool(self._connect),
-            DuckDBDialect(dbapi=DuckDBDialect.import_dbapi(), paramstyle="qmark"),
-            URL.create("duckdb"),
-        )
+        options = {"compiled_cache": _compiled}
+        return Engine(NullPool(self._connect), _DIALECT, URL.create("duckdb"), execution_options=options)
 
     @property
     def _key(self) -> tuple[int, str]:
