@@ -1,4 +1,5 @@
-"""Maintenance in one process against changes of rows in another: no row is lost, comes back or is there twice."""
+"""Maintenance, and changes of how a table is laid out, in one process against changes of rows in another: no row is
+lost, comes back or is there twice."""
 
 from __future__ import annotations
 
@@ -22,6 +23,9 @@ CALLS = {
     "orphans": "CALL ducklake_delete_orphaned_files('lake')",
     "purge of others": "PURGE FROM {t} WHERE k = 12345",
     "purge": "PURGE FROM {t} WHERE k IN (7, 47, 103)",
+    "partition": "ALTER TABLE {t} SET PARTITIONED BY (v)",
+    "bucket": "ALTER TABLE {t} SET PARTITIONED BY (bucket(4, k))",
+    "sort": "ALTER TABLE {t} SET SORTED BY (v DESC)",
 }
 HELD_AT = {"purge": (1, 2, 3, 4)}
 """Which of a call's writes of the catalog it is held at; the first one if nothing is said."""
@@ -159,6 +163,9 @@ def _check_all(lake: Lake, partner: Partner, place: Place, peer: Peer, ended: di
         check(lake(query), expected, table)
         check(partner.run(query), expected, table)
         check(peer.rows(query), expected, table)
+        for column, some in ((0, (6, 8, 46)), (1, ("new", "many", "v46"))):
+            chosen = {row[0]: row[1] for row in expected.items() if row[column] in some}
+            check(lake(f"{query} WHERE {'kv'[column]} IN {some}"), chosen, table)
     lake(CALLS["cleanup"])
     for table, expected in ended.items():
         lake(CALLS["flush"].format(t=table))

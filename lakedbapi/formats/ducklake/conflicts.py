@@ -57,7 +57,7 @@ class _Check:
     def _schemas_are_live(self) -> None:
         dropped = {id for id, schema in self._changes.schemas.items() if schema is None and id >= 0}
         used = {id for id in self._changes.schemas if id >= 0}
-        entries = (*self._changes.tables.values(), *self._changes.views.values())
+        entries = (*self._changes.tables.values(), *self._changes.views.values(), *self._changes.macros.values())
         used |= {entry.schema_id for entry in entries if entry is not None and entry.schema_id >= 0}
         used |= {table.schema_id for id, table in self._base.tables().items() if id in self._changes.rows}
         schema = self._tables.schema
@@ -66,6 +66,7 @@ class _Check:
         for kind_name, table, own in (
             ("table", self._tables.table, self._changes.tables),
             ("view", self._tables.view, self._changes.views),
+            ("macro", self._tables.macro, self._changes.macros),
         ):
             if not dropped:
                 return

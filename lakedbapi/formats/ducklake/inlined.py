@@ -13,7 +13,7 @@ from sqlalchemy import Column, MetaData, String, Table, and_, cast, func, or_, s
 from sqlalchemy.engine import Connection
 from sqlalchemy.sql import ColumnElement
 
-from lakedbapi.errors import DataError, NotSupportedError
+from lakedbapi.errors import DataError
 from lakedbapi.formats.ducklake.backend import Backend
 from lakedbapi.formats.ducklake.columnar import fetch_columns
 from lakedbapi.formats.ducklake.metadata import DuckDBType, Tables
@@ -137,11 +137,6 @@ def _matching(source: Table, name: str) -> str:
 def _column(field: Field, stored: Field | None, values: Mapping[int, Sequence[Any]], length: int) -> pa.Array:
     if stored is None:
         return default_array(field, length)
-    if stored.type == _VARIANT and any(isinstance(value, (bytes, memoryview)) for value in values[field.id]):
-        raise NotSupportedError(
-            f"column {field.name!r} has VARIANT values in the catalog itself, in a form that is not read here; "
-            "CALL ducklake_flush_inlined_data in the program that wrote them moves them to a data file"
-        )
     return evolve(typed_array(values[field.id], stored.type), stored, field)
 
 

@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 
 from lakedbapi.errors import DataError
 from lakedbapi.formats.ducklake.literals import parse_literal
+from lakedbapi.formats.ducklake.variants import variant_json
 from lakedbapi.model.arrow import arrow_type
 from lakedbapi.model.types import Decimal, Field, List, Map, Scalar, Struct, Type
 
@@ -31,6 +32,7 @@ _EXACT = Context(prec=76)
 _PER_SECOND = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
 _TEXT = frozenset({"varchar", "json", "uuid", "uint128", "timetz", "variant"})
 """Types that are text in Arrow too."""
+_VARIANT = Scalar("variant")
 
 _INSTANT = re.compile(
     r"(?P<year>-?\d{1,6})-(?P<month>\d\d?)-(?P<day>\d\d?)(?P<bc> \(BC\))?"
@@ -264,17 +266,19 @@ def _int128(values: Sequence[int | None]) -> pa.Array:
     return pa.Array.from_buffers(pa.decimal128(38, 0), len(known), [validity, data])
 
 
-def typed_array(values: Sequence[Any], type: Type) -> pa.Array:
+def typed_array(values: Sequence[Any], type: Type, *, in_text: bool = False) -> pa.Array:
     """An array of what a database driver gives for values of `type`; DataError for one that is none.
 
-    Text is parsed. Else structs are dicts, lists are sequences and maps are dicts.
+    Text is parsed. Else structs are dicts, lists are sequences and maps are dicts. `in_text`: the values come from the
+    text of nested ones, where variants are written as blobs.
     """
     if isinstance(type, (Struct, List, Map)):
+        in_text = in_text or any(isinstance(value, str) for value in values)
         values = [_opened(value) if isinstance(value, str) else value for value in values]
     if isinstance(type, Struct):
         rows = [None if value is None else dict(value) for value in values]
         children = [
-            typed_array([None if row is None else row.get(field.name) for row in rows], field.type)
+            typed_array([None if row is None else row.get(field.name) for row in rows], field.type, in_text=in_text)
             for field in type.fields
         ]
         mask = pa.array([row is None for row in rows], pa.bool_())
@@ -283,22 +287,31 @@ def typed_array(values: Sequence[Any], type: Type) -> pa.Array:
     if isinstance(type, List):
         flat = [element for value in values if value is not None for element in value]
         return pa.ListArray.from_arrays(
-            _lengths_to_offsets(values), typed_array(flat, type.element.type), type=arrow_type(type)
+            _lengths_to_offsets(values), typed_array(flat, type.element.type, in_text=in_text), type=arrow_type(type)
         )
     if isinstance(type, Map):
         entries = [
             None if value is None else list(value.items() if isinstance(value, dict) else value) for value in values
         ]
         flat = [entry for row in entries if row is not None for entry in row]
-        keys = typed_array([entry[0] for entry in flat], type.key.type)
-        items = typed_array([entry[1] for entry in flat], type.value.type)
+        keys = typed_array([entry[0] for entry in flat], type.key.type, in_text=in_text)
+        items = typed_array([entry[1] for entry in flat], type.value.type, in_text=in_text)
         return pa.MapArray.from_arrays(_lengths_to_offsets(entries), keys, items, type=arrow_type(type))
+    if in_text and type == _VARIANT:
+        values = [None if value is None else parse_blob(value) for value in values]
     return scalar_array(values, type)
 
 
 def _opened(text: str) -> Any:
     try:
         return parse_literal(text)
+    except ValueError as error:
+        raise DataError(f"a value in the catalog cannot be read: {error}") from error
+
+
+def _variant(data: bytes) -> str:
+    try:
+        return variant_json(data)
     except ValueError as error:
         raise DataError(f"a value in the catalog cannot be read: {error}") from error
 
@@ -319,6 +332,8 @@ def scalar_array(values: Sequence[Any], type: Type) -> pa.Array:
         raw = pa.array([None if value is None else bytes(value) for value in values], pa.binary())
         if pa.types.is_binary(target):
             return raw
+        if type == _VARIANT:
+            return pa.array([None if value is None else _variant(value) for value in raw.to_pylist()], target)
         return parse_stored(pc.cast(raw, pa.string()).to_pylist(), type, "a stored value")
     if pa.types.is_boolean(target):
         return pa.array([None if value is None else bool(value) for value in values], target)

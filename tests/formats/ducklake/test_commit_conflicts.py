@@ -12,7 +12,7 @@ from sqlalchemy import delete
 from compliance.peers.lakes import Place
 from compliance.peers.peer import Peer
 from lakedbapi.errors import ConflictError
-from lakedbapi.model.catalog import Constraint, SchemaInfo, ViewInfo, provisional_id
+from lakedbapi.model.catalog import Constraint, MacroBody, MacroInfo, SchemaInfo, ViewInfo, provisional_id
 from lakedbapi.model.changes import Changes, StagedRows
 from lakedbapi.model.delete_vector import DeleteVector
 from lakedbapi.model.types import Identity, Schema
@@ -264,6 +264,24 @@ def test_schemas_conflict_with_what_is_created_in_them(lake: Lake, other: Lake) 
     other.commit(Changes(schemas={id: None}, tables={table_id: None}))
     with pytest.raises(ConflictError, match="dropped"):
         lake.commit(Changes(tables=tables(replace(lake.new_table("y", column("i", "int32")), schema_id=id))))
+
+
+def test_schemas_conflict_with_macros_that_are_created_in_them(lake: Lake, other: Lake) -> None:
+    schema = SchemaInfo(provisional_id(), "s")
+    lake.commit(Changes(schemas={schema.id: schema}))
+    id = next(id for id, schema in lake.base.schemas().items() if schema.name == "s")
+    macro = MacroInfo(provisional_id(), id, "m", False, (MacroBody("1"),))
+    dropped = Changes(schemas={id: None})
+    other.pin()
+    other.commit(Changes(macros={macro.id: macro}))
+    with pytest.raises(ConflictError, match="macro m"):
+        lake.commit(dropped)
+    (made,) = other.base.macros()
+    lake.pin()
+    other.commit(Changes(schemas={id: None}, macros={made: None}))
+    again = MacroInfo(provisional_id(), id, "n", False, (MacroBody("1"),))
+    with pytest.raises(ConflictError, match="dropped"):
+        lake.commit(Changes(macros={again.id: again}))
 
 
 def test_identity_values_are_given_out_once(lake: Lake, other: Lake) -> None:
