@@ -5,7 +5,7 @@ from __future__ import annotations
 from lakedbapi.errors import NotSupportedError
 from lakedbapi.model.types import Field
 from lakedbapi.sql.columns import (
-    TABLE_CONSTRAINTS,
+    CONSTRAINT_WORDS,
     read_column,
     read_constraint,
     read_default,
@@ -77,7 +77,7 @@ def _action(reader: Reader) -> tuple[AlterAction, ...]:
 
 def _add(reader: Reader) -> tuple[AlterAction, ...]:
     """A column with a constraint of its own adds both."""
-    if reader.at("constraint") or (reader.peek().key in TABLE_CONSTRAINTS and reader.peek(1).key in ("(", "key")):
+    if reader.peek().key in CONSTRAINT_WORDS:
         return (AddConstraint(read_constraint(reader)),)
     if not reader.accept("columns"):
         reader.accept("column")

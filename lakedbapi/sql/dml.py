@@ -74,7 +74,8 @@ def skip_common_tables(reader: Reader) -> bool:
         reader.expect("as")
         reader.accept("not")
         reader.accept("materialized")
-        reader.bracketed()
+        if reader.bracketed().peek().key in DML_VERBS:
+            raise NotSupportedError("a change in WITH is not supported: run it by itself, with RETURNING for its rows")
         if not reader.accept(","):
             return True
 
@@ -278,7 +279,7 @@ def _value(reader: Reader) -> exp.Expression | None:
 
 
 def _merge(reader: Reader, specials: tuple[Special, ...]) -> Merge:
-    reader.expect("into")
+    reader.accept("into")
     target = read_target(reader, specials)
     alias = reader.alias()
     reader.expect("using")

@@ -12,7 +12,7 @@ from lakedbapi.errors import Error
 from lakedbapi.sql.tokens import QUOTED, STRING, scan
 
 _NOT_KNOWN = re.compile(
-    r"syntax error|Parser Error|table or view \S+ does not exist|Scalar Function with name|'<=>\("
+    r"syntax error|Parser Error|table (?:or view )?\S+ does not exist|Scalar Function with name|'<=>\("
     r"|there is no (procedure|type|schema or catalog)|because schema \S+ does not exist|catalog \S+ is not attached"
 )
 
@@ -57,7 +57,31 @@ _FOREIGN = (
         "a place or storage engine of a table's own",
         "tables lie where their catalog puts them (data_path, warehouse or the directory in connect()); leave it out",
     ),
-    (r"create external\b", "CREATE EXTERNAL TABLE", "CREATE TABLE, and INSERT or add the files to it"),
+    (
+        (
+            r"create (or replace )?table (if not exists )?\S+ (?!.*\bas (select|with|from)\b)"
+            r".*\) .*\b(charset|character set|collate|auto_increment|row_format|options|inherits|without|on commit|"
+            r"row format|organization|data_retention\w*)\b"
+        ),
+        "this option of a table",
+        "leave it out; WITH (name = 'value') sets properties of the table's format, COMMENT '…' describes it",
+    ),
+    (
+        r"create (or replace )?table .*\bpartition(ed)? (by (range|list|hash)|of)\b",
+        "partitions by ranges, lists or hashes",
+        "PARTITIONED BY (month(ts)), (bucket(16, id)) or (region): a new value makes its partition",
+    ),
+    (
+        r"create (or replace )?table .*\bclustered by\b",
+        "CLUSTERED BY … INTO n BUCKETS",
+        "PARTITIONED BY (bucket(n, c)), where the format has it",
+    ),
+    (r"create table (if not exists )?\S+ select\b", "CREATE TABLE without AS", "CREATE TABLE new AS SELECT …"),
+    (r"create (external|foreign)\b", "CREATE EXTERNAL TABLE", "CREATE TABLE, and INSERT or add the files to it"),
+    (r"create snapshot\b", "CREATE SNAPSHOT", "a lake keeps its versions: SELECT * FROM t FOR VERSION AS OF n"),
+    (r"create (or replace )?function .*\breturns\b", "CREATE FUNCTION", "CREATE MACRO name(x) AS …"),
+    (r"create (schema|namespace) .*\bcomment\b", "COMMENT in CREATE SCHEMA", "COMMENT ON SCHEMA s IS '…'"),
+    (r"create (schema|namespace) .*\blocation\b", "a place of a schema's own", "leave it out"),
     (
         r"create (or replace )?table (if not exists )?\S+ (shallow |deep )?clone\b",
         "CLONE",
@@ -77,6 +101,21 @@ _FOREIGN = (
         "ALTER TABLE t ALTER COLUMN c TYPE …, ALTER TABLE t RENAME COLUMN c TO d",
     ),
     (r"alter table .*\balter .*\bcomment\b", "COMMENT in ALTER TABLE", "COMMENT ON COLUMN t.c IS '…'"),
+    (r"alter table \S+ (set )?comment\b", "COMMENT in ALTER TABLE", "COMMENT ON TABLE t IS '…'"),
+    (
+        r"alter table \S+ alter (column )?\S+ (?!set\b|drop\b|type\b|first\b|after\b)",
+        "a type behind the name in ALTER COLUMN",
+        "ALTER TABLE t ALTER COLUMN c TYPE …",
+    ),
+    (
+        r"alter table \S+ (engine|convert|enable|disable|validate|nocheck|swap|recover|set options|replace columns)\b",
+        "this change of a table",
+        "ALTER TABLE has ADD, DROP, RENAME, ALTER COLUMN, SET (name = 'value'), SET PARTITIONED BY and SET SORTED BY",
+    ),
+    (r"alter (index|sequence|type|domain)\b", "ALTER of this", "lakes have schemas, tables, views and macros"),
+    (r"alter view \S+ as\b", "ALTER VIEW … AS", "CREATE OR REPLACE VIEW v AS SELECT …"),
+    (r"alter table only\b", "ONLY", "no table inherits from another: leave it out"),
+    (r"(exec )?(rename table|sp_rename)\b", "RENAME TABLE", "ALTER TABLE t RENAME TO u"),
     (
         r"alter table .*\b(add|drop|replace) partition field\b",
         "a change of one partition field",
@@ -108,6 +147,36 @@ _FOREIGN = (
         "LIMIT or ORDER BY in DELETE and UPDATE",
         "choose the rows by key: WHERE id IN (SELECT id FROM t ORDER BY … LIMIT …)",
     ),
+    (
+        r"delete from \S+ ?,",
+        "DELETE from several tables",
+        "a DELETE FROM t USING u WHERE … for each, in one transaction",
+    ),
+    (r".* where current of\b", "WHERE CURRENT OF", "choose the rows by key: WHERE id = …"),
+    (
+        r"(insert|update|delete|merge) .*\boutput (inserted|deleted|\$action)\b",
+        "OUTPUT",
+        "RETURNING at the end of the statement gives the rows",
+    ),
+    (
+        r"update (\w+) set .*\b(?:from|join|,) \S+ (?:as )?\1\b",
+        "an alias that only FROM explains",
+        "UPDATE t AS a SET … FROM s WHERE a.id = s.id: the target stands before SET, the others in FROM",
+    ),
+    (
+        r"delete from (\w+) using .*\b\S+ (?:as )?\1\b",
+        "an alias that only USING explains",
+        "DELETE FROM t AS a USING s WHERE a.id = s.id",
+    ),
+    (
+        r"(update (ignore|low_priority)|insert (low_priority|delayed))\b",
+        "this option of INSERT or UPDATE",
+        "leave it out",
+    ),
+    (r"update top\b", "UPDATE TOP", "choose the rows by key: WHERE id IN (SELECT id FROM t ORDER BY … LIMIT …)"),
+    (r"merge .*\bupdate set .* where\b", "WHERE in a clause of MERGE", "WHEN MATCHED AND condition THEN …"),
+    (r"merge with schema evolution\b", "SCHEMA EVOLUTION", "ALTER TABLE t ADD COLUMN … first"),
+    (r"merge .*\binsert row\b", "INSERT ROW", "INSERT *"),
     (r"delete (?!from\b)", "DELETE without FROM", "DELETE FROM t WHERE …, or DELETE FROM t USING u WHERE … to join"),
     (r"update \S+( \S+)? ?(,|(inner |left |)join\b)", "a join before SET", "UPDATE t SET … FROM u WHERE t.id = u.id"),
     (r"(update|delete from) only\b", "ONLY", "no table inherits from another: leave it out"),
@@ -121,6 +190,9 @@ _FOREIGN = (
         "DROP TABLE … PURGE",
         "DROP TABLE t, and VACUUM or the lake's retention removes its files",
     ),
+    (r"drop table .*\bcascade constraints$", "CASCADE CONSTRAINTS", "DROP TABLE t"),
+    (r"truncate .*\bpartition\b", "TRUNCATE of a partition", "DELETE FROM t WHERE … drops its files"),
+    (r"truncate (table )?if exists\b", "TRUNCATE IF EXISTS", "TRUNCATE TABLE t"),
     (r"truncate .*,", "TRUNCATE of several tables", "write a TRUNCATE for each; a transaction makes them one change"),
     (
         r"truncate .*\b(cascade|restrict|identity)\b",
@@ -128,6 +200,9 @@ _FOREIGN = (
         "TRUNCATE TABLE t empties just this table",
     ),
     (r"insert overwrite\b", "INSERT OVERWRITE", "BEGIN, DELETE FROM or TRUNCATE, INSERT INTO, COMMIT"),
+    (r"insert into \S+ replace where\b", "REPLACE WHERE", "BEGIN, DELETE FROM t WHERE …, INSERT INTO t …, COMMIT"),
+    (r"insert .*\bvalue\b", "VALUE", "INSERT INTO t (a, b) VALUES (1, 2)"),
+    (r"insert all\b", "INSERT ALL", "an INSERT for each, in one transaction"),
     (r"insert ignore\b", "INSERT IGNORE", "INSERT OR IGNORE INTO t …, or ON CONFLICT DO NOTHING"),
     (r"insert .*\bon duplicate key\b", "ON DUPLICATE KEY", "ON CONFLICT (key) DO UPDATE SET a = excluded.a, or MERGE"),
     (r"insert into \S+ set\b", "INSERT … SET", "INSERT INTO t (a, b) VALUES (1, 2)"),
@@ -142,6 +217,13 @@ _FOREIGN = (
     (r".* lateral view\b", "LATERAL VIEW", "SELECT …, unnest(list) FROM t, or FROM t, unnest(t.list) AS u(x)"),
     (r".* minus( all)? ?(select|\()", "MINUS", "EXCEPT"),
     (r".* <= >", "<=>", "IS NOT DISTINCT FROM"),
+    (r".* (cross|outer) apply\b", "APPLY", "CROSS JOIN LATERAL (…), or LEFT JOIN LATERAL (…) ON true"),
+    (r".* connect by\b", "CONNECT BY", "WITH RECURSIVE name AS (…)"),
+    (
+        r".* @ @",
+        "a variable of the server",
+        "version() tells that of the engine, lake.settings() the settings of a lake",
+    ),
     (r".*\bfrom dual\b", "DUAL", "leave out FROM: SELECT 1"),
     (
         r"explain (extended|verbose|formatted|codegen|cost)\b",
@@ -149,12 +231,12 @@ _FOREIGN = (
         "EXPLAIN …, or EXPLAIN ANALYZE SELECT …",
     ),
     (
-        r"(commit|rollback|end) .*(chain|prepared)\b",
+        r"(commit|rollback|end) .*(chain|prepared|tran)\b",
         "this end of a transaction",
         "COMMIT or ROLLBACK, then BEGIN anew",
     ),
     (
-        r"use (schema|database|catalog)\b",
+        r"use (schema|database|catalog|warehouse|role)\b",
         "USE with the kind of the name",
         "USE schema, USE catalog or USE catalog.schema",
     ),
@@ -164,7 +246,11 @@ _FOREIGN = (
         "cursors of the driver read results as they come: fetchmany()",
     ),
     (r"(listen|notify|unlisten)\b", "LISTEN or NOTIFY", "table_changes('t', from, to) tells what happened to a table"),
-    (r"(do|exec)\b", "a block of statements", "executescript runs several statements"),
+    (
+        r"(do|exec|go|if|print|while)\b",
+        "a block of statements",
+        "executescript runs several, with ; between them",
+    ),
     (
         r"vacuum (full|analyze|verbose)\b",
         "VACUUM with options",
@@ -177,7 +263,7 @@ _FOREIGN = (
     ),
     (r"optimize .* final$", "OPTIMIZE … FINAL", "OPTIMIZE t"),
     (
-        r"undrop\b",
+        r"(undrop|flashback)\b",
         "UNDROP",
         "a DuckLake shows a dropped table in its older versions: CREATE TABLE t AS SELECT * FROM t FOR VERSION AS OF n",
     ),
@@ -205,7 +291,15 @@ _FOREIGN = (
         "history('t'), refs('t'), files('t'), delete_files('t'), manifests('t') and partitions('t') describe it",
     ),
     (r"convert to\b", "CONVERT", "CREATE TABLE new AS SELECT …, or let the lake add the files where it can"),
-    (r"(fsck|generate|kill|help)\b", "this", "docs/sql.md lists the statements"),
+    (r"unlock\b", "UNLOCK", "each transaction reads one snapshot, and conflicts are found when it commits"),
+    (r"uncache\b", "UNCACHE", "each transaction reads the newest snapshot"),
+    (r"bulk insert\b", "BULK INSERT", "INSERT … SELECT, executemany or adbc_ingest"),
+    (
+        r"(add jar|assert|check table|discard|flush|fsck|generate|handler|help|kill|list|repair|security)\b",
+        "this",
+        "docs/sql.md lists the statements",
+    ),
+    (r".* (table|into|from|update|join) (\S+ \. )?\[|.* #", "a name in brackets or with #", 'write "name"'),
 )
 """What a failed statement begins with, what that is called, and what to write instead."""
 

@@ -13,7 +13,7 @@ _ALIASES = {
     "boolean": "bool logical",
     "int8": "int1 byte",
     "int16": "int2 int16 short",
-    "int32": "int int4 int32 signed integral",
+    "int32": "int int4 int32 signed integral mediumint",
     "int64": "int8 int64 long oid",
     "int128": "int128",
     "uint8": "uint8",
@@ -21,23 +21,49 @@ _ALIASES = {
     "uint32": "uint32",
     "uint64": "uint64",
     "uint128": "uint128",
-    "float32": "float4 real",
-    "float64": "float8",
+    "float32": "float4 float32 real binary_float",
+    "float64": "float8 float64 binary_double",
     "timestamp": "datetime timestamp_us timestamp_ntz",
     "timestamptz": "timestamptz timestamp_ltz",
     "timetz": "timetz",
-    "varchar": "text string char bpchar nvarchar character nchar",
-    "blob": "bytea binary varbinary",
-    "uuid": "guid",
+    "varchar": (
+        "text string char bpchar nvarchar character nchar "
+        "tinytext mediumtext longtext ntext clob nclob varchar2 nvarchar2"
+    ),
+    "blob": "bytea binary varbinary bytes tinyblob mediumblob longblob image raw",
+    "uuid": "guid uniqueidentifier",
 }
 _SCALARS = {spelling.casefold(): name for name, spelling in SCALAR_SPELLINGS.items() if " " not in spelling} | {
     alias: name for name, aliases in _ALIASES.items() for alias in aliases.split()
 }
 _DECIMALS = frozenset(("decimal", "numeric", "dec"))
 _UNSUPPORTED = words("enum union bit bitstring bignum varint null type tuple")
-_INSTEAD = {"jsonb": "JSON", "money": "DECIMAL(19, 4)", **dict.fromkeys(words("citext clob longtext"), "VARCHAR")}
+_INSTEAD = {
+    type: instead
+    for instead, types in {
+        "BOOLEAN for one bit, BLOB for many": "bit bitstring",
+        "DECIMAL(10, 4)": "smallmoney",
+        "DECIMAL(19, 4)": "money",
+        "DECIMAL(38, 0), or what its values need": "number",
+        "DECIMAL(38, 9), or what its values need": "bignumeric bigdecimal",
+        "GEOMETRY": "geography point linestring polygon",
+        "JSON": "jsonb",
+        "JSON, VARIANT or STRUCT(…)": "object",
+        "MAP(VARCHAR, VARCHAR)": "hstore",
+        "SMALLINT": "year",
+        "TIMESTAMP": "datetime2 smalldatetime",
+        "TIMESTAMP WITH TIME ZONE": "datetimeoffset timestamp_tz",
+        "the type of its elements and brackets, INTEGER[]": "array",
+        "VARCHAR": "citext enum cidr inet macaddr name sysname tsvector xml",
+        "VARCHAR[]": "set",
+        "VARIANT": "sql_variant super",
+    }.items()
+    for type in types.split()
+}
 """What to write for types of other systems."""
+_OTHERWISE = "VARCHAR, or a struct of its members"
 _TIMESTAMP_BY_PRECISION = ("timestamp_s", *["timestamp_ms"] * 3, *["timestamp"] * 3, *["timestamp_ns"] * 3)
+_INTEGERS = frozenset(("int8", "int16", "int32", "int64"))
 _IGNORED_LENGTH = frozenset(("varchar", "blob", "geometry"))
 MAX_PRECISION = 38
 
@@ -83,11 +109,11 @@ def _read_base(reader: Reader) -> Type:
     if name == "array" and reader.at("<"):
         (item,) = _only(reader, reader.angled(), 1, "an ARRAY<…> has one type")
         return List(Field("element", item))
-    if name in _DECIMALS:
+    if name in _DECIMALS or (name == "number" and reader.at("(")):
         return _read_decimal(reader)
     if name in _UNSUPPORTED:
         raise NotSupportedError(
-            f"the type {token.value.upper()} cannot be stored in a lake table: use VARCHAR, or a struct of its members"
+            f"the type {token.value.upper()} cannot be stored in a lake table: use {_INSTEAD.get(name, _OTHERWISE)}"
         )
     scalar = _read_scalar_name(reader, name)
     if scalar is None:
@@ -102,23 +128,39 @@ def _read_scalar_name(reader: Reader, name: str) -> str | None:
     """The scalar that `name` and the words and numbers behind it mean."""
     if name == "double":
         reader.accept("precision")
-        return "float64"
     if name in ("character", "char", "national"):
         reader.accept("character") or reader.accept("char")
         reader.accept("varying")
         name = "varchar"
     scalar = _SCALARS.get(name)
-    if name in ("timestamp", "time"):
+    if scalar in _INTEGERS:
+        _read_numbers(reader)  # How wide MySQL shows it.
+        is_unsigned = reader.accept("unsigned")
+        reader.accept("zerofill")
+        return f"u{scalar}" if is_unsigned else scalar
+    if name in ("float", "double"):
+        return _float_of_precision(reader, scalar)
+    if scalar in ("timestamp", "time", "timestamptz"):
         precision = _read_numbers(reader)
-        if name == "timestamp" and precision:
+        if scalar == "timestamp" and precision:
             scalar = _timestamp_of_precision(reader, precision[0])
-        if reader.accept("with", "time", "zone"):
-            return name + "tz"
+        if reader.accept("with", "time", "zone") or reader.accept("with", "local", "time", "zone"):
+            return "timetz" if name == "time" else "timestamptz"
         reader.accept("without", "time", "zone")
         return scalar
     if scalar in _IGNORED_LENGTH and reader.at("("):
         reader.bracketed()
     return scalar
+
+
+def _float_of_precision(reader: Reader, scalar: str | None) -> str | None:
+    """FLOAT(p) has p binary digits; FLOAT(p, s) rounds to s decimal ones in MySQL."""
+    start, numbers = reader.peek(), _read_numbers(reader)
+    if len(numbers) > 1:
+        raise reader.error(f"digits are counted by DECIMAL({numbers[0]}, {numbers[1]}) only", start)
+    if numbers and not 1 <= numbers[0] <= 53:
+        raise reader.error("the precision of a FLOAT is from 1 to 53", start)
+    return scalar if not numbers else "float32" if numbers[0] <= 24 else "float64"
 
 
 def _timestamp_of_precision(reader: Reader, precision: int) -> str:

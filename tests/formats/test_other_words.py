@@ -61,3 +61,36 @@ def test_a_serial_column_counts_where_columns_can(lake: Lake) -> None:
     lake(sql)
     assert lake("INSERT INTO t (v) VALUES ('a'), ('b') RETURNING id") == [(1,), (2,)]
     assert lake("INSERT INTO t VALUES (7, 'c')") == 1
+
+
+def test_a_table_that_mysql_shows_is_made(lake: Lake) -> None:
+    lake.create(
+        "CREATE TABLE `t` (`id` int(11) NOT NULL, `flag` tinyint(1) DEFAULT NULL, `n` mediumint(8), `v` longtext, "
+        "`at` datetime(6), PRIMARY KEY (`id`), UNIQUE KEY `uk` (`n`)) COMMENT='things'"
+    )
+    assert lake("INSERT INTO t VALUES (1, 1, 8388607, 'x', '2026-01-01 00:00:00.123456')") == 1
+    narrow = "TINYINT" if lake.kind.format != "iceberg" else "INTEGER"
+    assert [row[1] for row in lake("DESCRIBE t")] == ["INTEGER", narrow, "INTEGER", "VARCHAR", "TIMESTAMP"]
+
+
+def test_keys_that_nothing_enforces_may_say_so(lake: Lake) -> None:
+    lake.create("CREATE TABLE u (id INTEGER, PRIMARY KEY (id) NOT ENFORCED)")
+    lake.create("CREATE TABLE t (id INTEGER REFERENCES u (id) DEFERRABLE INITIALLY DEFERRED)")
+    assert lake("INSERT INTO t VALUES (1), (1)") == 2
+
+
+def test_merge_may_leave_out_into(lake: Lake) -> None:
+    lake.create("CREATE TABLE t (id INTEGER)")
+    assert lake("MERGE t USING (SELECT 1 AS k) s ON id = k WHEN NOT MATCHED BY TARGET THEN INSERT VALUES (k)") == 1
+
+
+def test_partitions_are_named_as_in_bigquery(lake: Lake) -> None:
+    for number, key in enumerate(("DATE(ts)", "TIMESTAMP_TRUNC(ts, MONTH)", "date_trunc('month', ts)")):
+        if lake.kind.format == "delta":
+            with pytest.raises(lakedbapi.NotSupportedError, match=r"partition"):
+                lake(f"CREATE TABLE t{number} (ts TIMESTAMP) PARTITION BY {key}")
+            continue
+        lake.create(f"CREATE TABLE t{number} (ts TIMESTAMP) PARTITION BY {key}")
+        assert f"{'month' if number else 'day'}(ts)" in lake(f"SHOW CREATE TABLE t{number}")[0][0].replace('"', "")
+    with pytest.raises(lakedbapi.ProgrammingError, match="put the type of day into the list of columns"):
+        lake("CREATE TABLE u (id INTEGER) PARTITIONED BY (day VARCHAR)")

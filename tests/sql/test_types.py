@@ -45,6 +45,27 @@ from lakedbapi.sql import type_of
         ("GUID", "uuid"),
         ("JSON", "json"),
         ('"INTEGER"', "int32"),
+        ("INT(11)", "int32"),
+        ("TINYINT(1)", "int8"),
+        ("BIGINT(20) UNSIGNED ZEROFILL", "uint64"),
+        ("SMALLINT UNSIGNED", "uint16"),
+        ("MEDIUMINT", "int32"),
+        ("DATETIME(6)", "timestamp"),
+        ("DATETIME(3)", "timestamp_ms"),
+        ("TIMESTAMP_NTZ(9)", "timestamp_ns"),
+        ("TIMESTAMPTZ(6)", "timestamptz"),
+        ("TIMESTAMP(6) WITH LOCAL TIME ZONE", "timestamptz"),
+        ("FLOAT(24)", "float32"),
+        ("FLOAT(53)", "float64"),
+        ("BINARY_DOUBLE", "float64"),
+        ("FLOAT64", "float64"),
+        ("LONGTEXT", "varchar"),
+        ("NVARCHAR(MAX)", "varchar"),
+        ("VARCHAR2(10 CHAR)", "varchar"),
+        ("CLOB", "varchar"),
+        ("LONGBLOB", "blob"),
+        ("RAW(16)", "blob"),
+        ("UNIQUEIDENTIFIER", "uuid"),
     ],
 )
 def test_names_of_scalars(text: str, name: str) -> None:
@@ -61,7 +82,12 @@ def test_aliases_mean_what_they_mean_to_the_engine() -> None:
 
 @pytest.mark.parametrize(
     ("text", "expected"),
-    [("DECIMAL", Decimal(18, 3)), ("NUMERIC(9)", Decimal(9, 0)), ("dec(38, 10)", Decimal(38, 10))],
+    [
+        ("DECIMAL", Decimal(18, 3)),
+        ("NUMERIC(9)", Decimal(9, 0)),
+        ("dec(38, 10)", Decimal(38, 10)),
+        ("NUMBER(10)", Decimal(10, 0)),
+    ],
 )
 def test_decimals(text: str, expected: Decimal) -> None:
     assert type_of(text) == expected
@@ -100,6 +126,13 @@ def test_types_that_no_lake_table_holds(text: str) -> None:
     [
         ("INTT", r"there is no type INTT \(line 1, column 1\)"),
         ("STRUCT(a JSONB)", r"there is no type JSONB: use JSON"),
+        ("NUMBER", r"there is no type NUMBER: use DECIMAL\(38, 0\)"),
+        ("YEAR", "use SMALLINT"),
+        ("SET('a')", r"use VARCHAR\[\]"),
+        ("ARRAY", r"INTEGER\[\]"),
+        ("DATETIME2", "use TIMESTAMP"),
+        ("DOUBLE(10, 2)", r"DECIMAL\(10, 2\)"),
+        ("FLOAT(54)", "from 1 to 53"),
         ("DECIMAL(39, 0)", r"needs 1 <= precision <= 38"),
         ("DECIMAL(5, 6)", r"scale <= precision"),
         ("STRUCT(a)", r"expected a type"),
@@ -113,6 +146,12 @@ def test_types_that_no_lake_table_holds(text: str) -> None:
 def test_errors_say_what_is_wrong(text: str, message: str) -> None:
     with pytest.raises(ProgrammingError, match=message):
         type_of(text)
+
+
+def test_types_of_other_systems_that_cannot_be_stored_name_one_that_can() -> None:
+    for text, instead in (("BIT", "BOOLEAN for one bit"), ("ENUM('a')", "use VARCHAR"), ("UNION(a INT)", "a struct")):
+        with pytest.raises(NotSupportedError, match=instead):
+            type_of(text)
 
 
 def test_collation_is_refused_with_the_way_out() -> None:
