@@ -28,6 +28,7 @@ STEPS = (
     "INSERT INTO t (i, s) SELECT r.i, chr(97 + r.i::INTEGER % 5) || 'xyz' FROM range(40) r(i)",
     "UPDATE t SET s = 'new' WHERE i % 7 = 1",
     "DELETE FROM t WHERE i % 10 = 3",
+    "ALTER TABLE t SET ('delta.enableRowTracking' = 'true')",
     """MERGE INTO t USING (VALUES (5, 'merged'), (100, 'fresh')) u(i, s) ON t.i = u.i
     WHEN MATCHED THEN UPDATE SET s = u.s WHEN NOT MATCHED THEN INSERT (i, s) VALUES (u.i, u.s)""",
     "OPTIMIZE t",

@@ -56,7 +56,8 @@ def restore(context: Context, statement: Restore) -> Counted:
     current = _Version(target.view.snapshot, committed)
     table = _as_before(target.table, committed, earlier)
     difference = _Difference(current, _Version(past.snapshot, earlier))
-    changes = _with_rows(replace(target, table=table), difference)
+    with_ids = target.catalog.has_row_ids(table) and target.catalog.has_row_ids(earlier)
+    changes = _with_rows(replace(target, table=table), difference, with_ids=with_ids)
     if changes.empty and target.contents.rows.empty and table == target.table:
         return Counted(0)
     # What this transaction did to the table before is gone as well.
@@ -106,14 +107,13 @@ def _as_before(now: TableInfo, committed: TableInfo, earlier: TableInfo) -> Tabl
     )
 
 
-def _with_rows(target: Target, difference: _Difference) -> RowChanges:
+def _with_rows(target: Target, difference: _Difference, *, with_ids: bool) -> RowChanges:
     """The changes of a restore to `target`, the table as it was."""
     new_rows = NewRows(target)
     changes = settle(target, difference.removal, new_rows, "restore")
     count = difference.restored
     if not count:
         return new_rows.onto(changes)
-    with_ids = target.catalog.has_row_ids(target.table)
     columns = [target.column(field.name) for field in target.fields]
     if with_ids:
         columns.append(target.column(target.row_id))

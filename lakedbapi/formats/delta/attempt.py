@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from lakedbapi.errors import InternalError, NotSupportedError
 from lakedbapi.formats.delta import clustering, commit_info, row_tracking
@@ -24,7 +25,7 @@ from lakedbapi.formats.delta.definition import (
     with_time_in_commits,
 )
 from lakedbapi.formats.delta.features import writer_features
-from lakedbapi.formats.delta.file_actions import Action, add_of, new_file, remove_of
+from lakedbapi.formats.delta.file_actions import Action, add_again, add_of, new_file, remove_of
 from lakedbapi.formats.delta.plan import Plan
 from lakedbapi.formats.delta.properties import IN_COMMIT
 from lakedbapi.formats.delta.state import TableState
@@ -71,23 +72,25 @@ class Attempt:
         """The commit, a line for each action; None when it would change nothing. Writes deletion vectors."""
         removes, changed = self._changed_files()
         adds = self._new_files()
+        again, unnumbered = self._without_ids(removes, changed)
         cdc = [self._change_file(file) for file in self._plan.rows.change_files]
         self._counts = replace(self._counts, change_files=len(cdc))
         clustered = self._clustering_domain()
         domains = [] if clustered is None else [clustered]
-        if adds and row_tracking.is_tracked(self._definition.protocol, self.configuration):
-            mark = row_tracking.assign({} if self._head is None else self._head.domains, self.version, adds)
+        fresh = [*unnumbered, *adds]
+        if fresh and row_tracking.is_tracked(self._definition.protocol, self.configuration):
+            mark = row_tracking.assign({} if self._head is None else self._head.domains, self.version, fresh)
             domains += [] if mark is None else [mark]
         definition = self._changed_definition()
         files = [
             *({"remove": action} for action in removes),
-            *({"add": action} for action in changed),
+            *({"add": action} for action in (*changed, *again)),
             *({"add": action} for action, _ in adds),
             *({"cdc": action} for action in cdc),
         ]
         if not (files or definition or domains or self._plan.note):
             return None
-        self._check(removes, [*changed, *(action for action, _ in adds)])
+        self._check(removes, [*changed, *again, *(action for action, _ in adds)])
         lines = [
             {"commitInfo": self._info()},
             *definition,
@@ -222,6 +225,27 @@ class Attempt:
             for number, entry in enumerate(entries)
         ]
 
+    def _without_ids(
+        self, removes: Sequence[Action], changed: Sequence[Action]
+    ) -> tuple[list[Action], list[tuple[Action, int]]]:
+        """Where row tracking begins, all live files need ids: the actions that add again those without, and these with
+        those of `changed` that have none, each with its number of physical rows."""
+        head, old = self._head, self._plan.old
+        before = head is not None and row_tracking.is_enabled(head.protocol, head.metadata.configuration)
+        if (
+            head is None
+            or old is None
+            or before
+            or not row_tracking.is_enabled(self._definition.protocol, self.configuration)
+        ):
+            return [], []
+        counts = self._catalog.contents(head, old).files["record_count"]
+        waiting = head.files.append_column("rows", counts).filter(head.files["base_row_id"].is_null()).to_pylist()
+        rows = {row["path"]: row["rows"] for row in waiting}
+        gone = {action["path"] for action in removes}
+        again = [add_again(row) for row in waiting if row["path"] not in gone]
+        return again, [(action, rows[action["path"]]) for action in (*again, *changed) if action["path"] in rows]
+
     def _new_files(self) -> list[tuple[Action, int]]:
         """Adds of the files that the transaction wrote, each with its number of physical rows."""
         plan = self._plan
@@ -287,8 +311,18 @@ class Attempt:
             return plan.note
         old = None if plan.is_replaced else plan.old
         name = commit_info.named(old, plan.new, plan.operations, replaced=plan.is_replaced)
-        metrics = commit_info.metrics(name.operation, plan.operations, self._counts)
+        metrics = commit_info.metrics(name.operation, plan.operations, self._with_those_left(self._counts))
         return commit_info.Note(name.operation, name.parameters, metrics)
+
+    def _with_those_left(self, counts: commit_info.FileCounts) -> commit_info.FileCounts:
+        if self._head is None:
+            return counts
+        files = self._head.files
+        return replace(
+            counts,
+            left=files.num_rows + counts.added - counts.removed,
+            left_bytes=pc.sum(files["size"], min_count=0).as_py() + counts.added_bytes - counts.removed_bytes,
+        )
 
     def _check(self, removes: Sequence[Action], adds: Sequence[Action]) -> None:
         """What no commit may do, whatever led to it."""

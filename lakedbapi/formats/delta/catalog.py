@@ -42,7 +42,7 @@ from lakedbapi.formats.delta.snapshot import DeltaSnapshot
 from lakedbapi.formats.delta.state import TableState
 from lakedbapi.formats.delta.table import DeltaTable
 from lakedbapi.formats.delta.vector_cache import VectorCache
-from lakedbapi.formats.delta.writer_features import check_writable, is_true
+from lakedbapi.formats.delta.writer_features import check_writable, inert_properties, is_true
 from lakedbapi.formats.properties import whole_number
 from lakedbapi.formats.tree import Tree
 from lakedbapi.model.catalog import AsOf, SchemaInfo, SnapshotInfo, TableInfo
@@ -87,6 +87,8 @@ class DeltaCatalog(Catalog):
         """Names in files, by table id and field id, of tables that map columns. They never change."""
         self._tables: dict[str, DeltaTable] = {}
         self._places: dict[int, tuple[int, str]] = {}
+        self._inert: dict[int, frozenset[str]] = {}
+        """Properties that mean nothing, by table id."""
         self._contents: OrderedDict[tuple[int, int, str], TableContents] = OrderedDict()
         self.vectors = VectorCache()
         self._lock = threading.RLock()
@@ -118,6 +120,7 @@ class DeltaCatalog(Catalog):
         table = table_info(state, schema_id, name)
         with self._lock:
             self._places[table.id] = schema_id, name
+            self._inert[table.id] = inert_properties(state.protocol, table.properties)
         if mapping_mode(table.properties) != "none":
             with self._lock:
                 self._physical.setdefault(table.id, {}).update(physical_names(state.metadata.schema_string))
@@ -228,7 +231,12 @@ class DeltaCatalog(Catalog):
     def has_delete_vectors(self, table: TableInfo) -> bool:
         if table.id < 0:
             return not is_set(table.properties, VECTORS) or is_true(table.properties, VECTORS)
-        return is_true(table.properties, VECTORS)
+        return self._is_on(table, VECTORS)
+
+    def _is_on(self, table: TableInfo, name: str) -> bool:
+        with self._lock:
+            inert = self._inert.get(table.id, frozenset())
+        return is_true(table.properties, name) and name.casefold() not in inert
 
     def loses_delete_vectors(self, table: TableInfo, paths: pa.Array | pa.ChunkedArray) -> npt.NDArray[np.bool_]:
         """Polars 2 does, where a path below the table's directory has characters that URIs escape."""
@@ -240,7 +248,7 @@ class DeltaCatalog(Catalog):
         return bool(row_tracking.columns(table.properties))
 
     def stores_changes(self, table: TableInfo) -> bool:
-        return is_true(table.properties, "delta.enableChangeDataFeed")
+        return self._is_on(table, "delta.enableChangeDataFeed")
 
     def file_layout(self, table: TableInfo) -> FileLayout:
         names = self.physical_names(table)

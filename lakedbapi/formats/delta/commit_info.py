@@ -42,6 +42,9 @@ class FileCounts:
     vectors_removed: int = 0
     vectors_updated: int = 0
     change_files: int = 0
+    left: int = 0
+    """Files of the table after the commit."""
+    left_bytes: int = 0
 
     @property
     def added_bytes(self) -> int:
@@ -207,6 +210,8 @@ def metrics(operation: str, operations: Sequence[Operation], files: FileCounts) 
             "restoredFilesSize": files.added_bytes,
             "numRemovedFiles": files.removed,
             "removedFilesSize": files.removed_bytes,
+            "numOfFilesAfterRestore": files.left,
+            "tableSizeAfterRestore": files.left_bytes,
         }
     elif operation in ("OPTIMIZE", "REORG"):
         found = _compaction_metrics(files)

@@ -39,7 +39,7 @@ from lakedbapi.formats.delta.schema import (
     type_name,
 )
 from lakedbapi.formats.delta.state import TableState
-from lakedbapi.formats.delta.writer_features import NEW_TABLE, is_true, required_features, with_features
+from lakedbapi.formats.delta.writer_features import NEW_TABLE, WRITABLE, is_true, required_features, with_features
 from lakedbapi.formats.properties import whole_number
 from lakedbapi.formats.tree import is_visible
 from lakedbapi.model.catalog import TableInfo
@@ -50,6 +50,7 @@ CHECK = "delta.constraints."
 MODE = "delta.columnMapping.mode"
 VECTORS = "delta.enableDeletionVectors"
 TYPE_CHANGES = "delta.typeChanges"
+_OTHER_FORMATS = "delta.universalformat.enabledformats"
 
 _INSTEAD = {
     "int128": "DECIMAL(38, 0)",
@@ -129,7 +130,7 @@ def changed_definition(
         metadata,
         schema_string=schema_string,
         partition_columns=_partition_columns(table),
-        configuration=_configuration(table, dict(table.properties)),
+        configuration=_configuration(table, row_tracking.with_columns(table.properties)),
         description=table.comment,
     )
     needed = _needed(table, changed)
@@ -262,6 +263,7 @@ def check_directory(kind: str, name: str) -> None:
 def check_new(table: TableInfo) -> None:
     """Errors, each with the way out, for what a Delta table cannot be."""
     check_properties(table.name, table.properties)
+    _check_features(table.name, table.properties)
     _check_common(table)
     _check_partitioning(table)
 
@@ -269,7 +271,9 @@ def check_new(table: TableInfo) -> None:
 def check_altered(base: TableState, old: TableInfo, new: TableInfo) -> None:
     """As `check_new`, of changes to a table that is there."""
     own = base.metadata.configuration
-    check_properties(new.name, {name: value for name, value in new.properties.items() if own.get(name) != value})
+    given = {name: value for name, value in new.properties.items() if own.get(name) != value}
+    check_properties(new.name, given)
+    _check_features(new.name, given)
     _check_common(new)
     if old.name != new.name or old.schema_id != new.schema_id:
         raise NotSupportedError(
@@ -281,11 +285,6 @@ def check_altered(base: TableState, old: TableInfo, new: TableInfo) -> None:
         raise NotSupportedError(
             f"the partitioning of Delta table {old.name!r} cannot change: make a new table from it with CREATE TABLE …"
             " PARTITIONED BY … AS SELECT"
-        )
-    if is_true(new.properties, row_tracking.ENABLED) and not is_true(own, row_tracking.ENABLED):
-        raise NotSupportedError(
-            f"row tracking of Delta table {old.name!r} cannot be switched on, since its files have no row ids: make a "
-            f"new table WITH ('{row_tracking.ENABLED}' = 'true')"
         )
     modes = mapping_mode(old.properties), mapping_mode(new.properties)
     if modes[0] != modes[1] and modes != ("none", "name"):
@@ -364,15 +363,32 @@ def _is_leaf(field: Field) -> bool:
     return not isinstance(field.type, (Struct, List, Map))
 
 
+def _check_features(table: str, properties: Mapping[str, str]) -> None:
+    """NotSupportedError for properties that ask for what no commit could be made with."""
+    for name, value in properties.items():
+        missing = sorted(required_features(Schema(()), {name: value}) - WRITABLE)
+        if missing:
+            raise NotSupportedError(
+                f"Delta table {table!r}: {name} asks for {missing[0]}, a feature that is not written here; leave it out"
+            )
+        if name.casefold() == _OTHER_FORMATS and value.strip():
+            raise NotSupportedError(
+                f"Delta table {table!r}: {name} asks for metadata of {value}, which is not written here; leave it out"
+            )
+
+
 def _check_common(table: TableInfo) -> None:
+    if is_true(table.properties, row_tracking.ENABLED) and is_true(table.properties, row_tracking.SUSPENDED):
+        raise ProgrammingError(
+            f"Delta table {table.name!r} cannot have {row_tracking.ENABLED} and {row_tracking.SUSPENDED} at once: set "
+            "one of them to false"
+        )
     for field in walk(table.schema.fields):
         _check_type(table, field)
     check_sort_keys(table)
     for name in table.properties:
         if name.casefold().startswith(CHECK):
             raise ProgrammingError(f"{name} cannot be set as a property: ALTER TABLE … ADD CONSTRAINT … CHECK (…)")
-    if is_true(table.properties, "delta.enableIcebergCompatV2"):
-        raise NotSupportedError(f"Delta table {table.name!r}: icebergCompat cannot be switched on here")
 
 
 def _check_type(table: TableInfo, field: Field) -> None:

@@ -20,7 +20,12 @@ Action = dict[str, Any]
 _KEPT = ("path", "partition_values", "size", "deletion_vector", "base_row_id", "default_row_commit_version")
 
 
-def add_of(row: Row, *, vector: Mapping[str, Any] | None, stats: str) -> Action:
+def add_again(row: Row) -> Action:
+    """The action that adds a live file as it is, for what the commit gives it then."""
+    return {**add_of(row, vector=_plain(row["deletion_vector"]), stats=row["stats"]), "dataChange": False}
+
+
+def add_of(row: Row, *, vector: Mapping[str, Any] | None, stats: str | None) -> Action:
     """The action that gives a live file another deletion vector; all else of it stays."""
     action = {log_name(name): _plain(row[name]) for name in FILES.names if name not in ("version", "deletion_vector")}
     action |= {"dataChange": True, "stats": stats}

@@ -14,6 +14,7 @@ from lakedbapi.model.scan import ROW_ID_FIELD, ROW_SNAPSHOT_FIELD
 
 DOMAIN = "delta.rowTracking"
 ENABLED = "delta.enableRowTracking"
+SUSPENDED = "delta.rowTrackingSuspended"
 PRESERVED = "delta.rowTracking.preserved"
 COLUMNS = {
     ROW_ID_FIELD: "delta.rowTracking.materializedRowIdColumnName",
@@ -24,12 +25,17 @@ _PREFIXES = {ROW_ID_FIELD: "_row-id-col-", ROW_SNAPSHOT_FIELD: "_row-commit-vers
 
 def is_tracked(protocol: Protocol, configuration: Mapping[str, str]) -> bool:
     """Whether new files need ids."""
-    return "rowTracking" in writer_features(protocol) and not is_true(configuration, "delta.rowTrackingSuspended")
+    return "rowTracking" in writer_features(protocol) and not is_true(configuration, SUSPENDED)
+
+
+def is_enabled(protocol: Protocol, configuration: Mapping[str, str]) -> bool:
+    """Whether all files have ids."""
+    return "rowTracking" in writer_features(protocol) and is_true(configuration, ENABLED)
 
 
 def keeps_ids(configuration: Mapping[str, str]) -> bool:
     """Whether readers expect the id of a row to stay when it is copied."""
-    return is_true(configuration, ENABLED) and not is_true(configuration, "delta.rowTrackingSuspended")
+    return is_true(configuration, ENABLED) and not is_true(configuration, SUSPENDED)
 
 
 def columns(configuration: Mapping[str, str]) -> Mapping[int, str]:
@@ -41,7 +47,7 @@ def columns(configuration: Mapping[str, str]) -> Mapping[int, str]:
 
 
 def with_columns(configuration: Mapping[str, str]) -> dict[str, str]:
-    """The properties of a new table, with names for these columns if it keeps ids."""
+    """The properties of a table, with names for these columns if it keeps ids."""
     found = dict(configuration)
     if keeps_ids(configuration):
         for id, name in COLUMNS.items():

@@ -52,6 +52,11 @@ _BY_PROPERTY = {
     "delta.enableincommittimestamps": "inCommitTimestamp",
     "delta.enablerowtracking": "rowTracking",
     "delta.enabletypewidening": "typeWidening",
+    "delta.enableicebergcompatv1": "icebergCompatV1",
+    "delta.enableicebergcompatv2": "icebergCompatV2",
+    "delta.enableicebergcompatv3": "icebergCompatV3",
+    "delta.enablevariantshredding": "variantShredding",
+    "delta.enablematerializepartitioncolumnsfeature": "materializePartitionColumns",
 }
 """Properties, casefolded, that need a feature when they are true."""
 
@@ -116,6 +121,15 @@ def required_features(schema: Schema, properties: Mapping[str, str]) -> frozense
         if field.generated is not None:
             needed.add("generatedColumns")
     return frozenset(needed)
+
+
+def inert_properties(protocol: Protocol, properties: Mapping[str, str]) -> frozenset[str]:
+    """The properties, casefolded, that mean nothing, since the protocol does not have the feature that they switch
+    on."""
+    known = writer_features(protocol)
+    return frozenset(
+        name.casefold() for name in properties if _BY_PROPERTY.get(name.casefold(), "") not in (*known, "")
+    )
 
 
 def has_deletion_vectors(protocol: Protocol, properties: Mapping[str, str]) -> bool:

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import lakedbapi
-from lakedbapi.errors import NotSupportedError
+from lakedbapi.errors import NotSupportedError, ProgrammingError
 from tests.formats.delta.committed import commit, info, of_kind, rows, values, versions
 from tests.formats.delta.conftest import Connect
 from tests.thorough import quick
@@ -106,12 +106,60 @@ def test_columns_are_mapped_as_well(lake: lakedbapi.Connection, tmp_path: Path) 
     assert dict(rows(lake, "SELECT i, rowid FROM t")) == {0: 0, 1: 1, 2: 2}
 
 
-def test_tracking_is_switched_on_when_a_table_is_made(lake: lakedbapi.Connection, tmp_path: Path) -> None:
-    lake.execute("CREATE TABLE t (i BIGINT)")
-    with pytest.raises(NotSupportedError, match="make a new table WITH"):
-        lake.execute(f"ALTER TABLE t SET ({TRACKED})")
+def test_tracking_is_switched_on_later(lake: lakedbapi.Connection, tmp_path: Path) -> None:
+    """All files get ids, in the commit that promises them."""
+    lake.execute("CREATE TABLE t (i BIGINT, s VARCHAR)")
+    lake.execute("INSERT INTO t SELECT r.i, 'x' FROM range(5) r(i)")
+    lake.execute("INSERT INTO t SELECT r.i, 'x' FROM range(5, 1000) r(i)")
+    lake.execute("DELETE FROM t WHERE i IN (3, 4, 500)")
+    lake.execute("DELETE FROM t WHERE i = 7")
     with pytest.raises(NotSupportedError, match="no row ids"):
         lake.execute("SELECT rowid FROM t")
+    before = {add["path"]: add for version in (3, 4) for add in of_kind(commit(tmp_path / "t", version), "add")}
+    lake.execute(f"ALTER TABLE t SET ({TRACKED})")
+    actions = commit(tmp_path / "t")
+    (mark,) = of_kind(actions, "domainMetadata")
+    assert mark == {"domain": "delta.rowTracking", "configuration": '{"rowIdHighWaterMark":999}', "removed": False}
+    assert not of_kind(actions, "remove")
+    adds = of_kind(actions, "add")
+    assert {add["defaultRowCommitVersion"] for add in adds} == {5}
+    assert sorted(add["baseRowId"] for add in adds) in ([0, 5], [0, 995])
+    for add in adds:
+        known = before[add["path"]]
+        assert {**add, "dataChange": True} == {
+            **known,
+            **{name: add[name] for name in ("baseRowId", "defaultRowCommitVersion")},
+        }
+    found = tracked(lake, tmp_path / "t")
+    assert len(found) == len({id for id, _ in found.values()}) == 996
+    lake.execute("UPDATE t SET s = 'y' WHERE i IN (1, 900)")
+    lake.execute("OPTIMIZE t")
+    changed = {1: (found[1][0], 6), 900: (found[900][0], 6)}
+    assert tracked(lake, tmp_path / "t") == found | changed
+    lake.execute("RESTORE TABLE t TO VERSION AS OF 3")
+    restored = tracked(lake, tmp_path / "t")
+    assert len(restored) == len({id for id, _ in restored.values()}) == 997
+    assert lake.execute("SELECT count(*) FROM t").fetchone() == (997,)
+
+
+def test_tracking_begins_with_other_changes(lake: lakedbapi.Connection, tmp_path: Path, connect: Connect) -> None:
+    lake.execute("CREATE TABLE t (i BIGINT)")
+    lake.execute("INSERT INTO t SELECT r.i FROM range(100) r(i)")
+    lake.execute("INSERT INTO t SELECT r.i FROM range(100, 200) r(i)")
+    other = connect(tmp_path)
+    other.execute(f"ALTER TABLE t SET ({TRACKED})")
+    other.execute("DELETE FROM t WHERE i IN (7, 8)")
+    other.execute("INSERT INTO t VALUES (1000)")
+    lake.execute("DELETE FROM t WHERE i IN (150, 9)")
+    other.commit()
+    found = tracked(lake, tmp_path / "t")
+    assert len(found) == len({id for id, _ in found.values()}) == 197
+    assert {changed for _, changed in found.values()} == {4}
+    assert sorted(id for (id,) in rows(lake, "SELECT rowid FROM t")) == sorted(id for id, _ in found.values())
+
+
+def test_tracking_is_switched_off_and_on(lake: lakedbapi.Connection, tmp_path: Path) -> None:
+    lake.execute("CREATE TABLE t (i BIGINT)")
     lake.execute(f"CREATE OR REPLACE TABLE t WITH ({TRACKED}) AS SELECT r.i FROM range(3) r(i)")
     (add,) = of_kind(commit(tmp_path / "t"), "add")
     assert (add["baseRowId"], add["defaultRowCommitVersion"]) == (0, 1)
@@ -119,6 +167,15 @@ def test_tracking_is_switched_on_when_a_table_is_made(lake: lakedbapi.Connection
     lake.execute("UPDATE t SET i = i + 10")
     assert "tags" not in info(tmp_path / "t")
     assert values(lake, "SELECT i FROM t ORDER BY i") == [10, 11, 12]
+    lake.execute("ALTER TABLE t SET ('delta.rowTrackingSuspended' = 'true')")
+    lake.execute("INSERT INTO t VALUES (13)")
+    assert "baseRowId" not in of_kind(commit(tmp_path / "t"), "add")[0]
+    with pytest.raises(ProgrammingError, match="at once"):
+        lake.execute(f"ALTER TABLE t SET ({TRACKED})")
+    lake.execute(f"ALTER TABLE t SET ({TRACKED}, 'delta.rowTrackingSuspended' = 'false')")
+    assert len(of_kind(commit(tmp_path / "t"), "add")) == 1
+    found = tracked(lake, tmp_path / "t")
+    assert {i: id for i, (id, _) in found.items()} == {10: 3, 11: 4, 12: 5, 13: 6}
 
 
 @pytest.mark.parametrize("seed", quick(3, range(60)))

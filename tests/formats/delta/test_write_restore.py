@@ -53,6 +53,11 @@ def test_every_version_can_be_restored(tmp_path: Path, connect: Connect, propert
     assert {version: state(lake, version) for version in expected} == expected
     assert info(tmp_path / "t")["operation"] == "RESTORE"
     assert info(tmp_path / "t")["operationParameters"] == {"version": "0"}
+    assert info(tmp_path / "t")["operationMetrics"]["numOfFilesAfterRestore"] == "0"
+    lake.execute(f"RESTORE TABLE t TO VERSION AS OF {last}")
+    metrics = info(tmp_path / "t")["operationMetrics"]
+    files = rows(lake, "SELECT count(*), sum(file_size_bytes) FROM files('t')")
+    assert files == [(int(metrics["numOfFilesAfterRestore"]), int(metrics["tableSizeAfterRestore"]))]
 
 
 def test_the_feed_of_a_restore_leads_from_one_version_to_the_other(tmp_path: Path, connect: Connect) -> None:

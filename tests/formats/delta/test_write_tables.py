@@ -106,6 +106,40 @@ def test_vectors_are_switched_on_with_all_that_the_old_version_had(lake: lakedba
     assert "deletionVector" in add
 
 
+def test_a_property_without_its_feature_means_nothing(lake: lakedbapi.Connection, table: Path) -> None:
+    on = {"delta.enableDeletionVectors": "true", "delta.enableChangeDataFeed": "true"}
+    foreign(table, {"minReaderVersion": 1, "minWriterVersion": 2}, [field("i")], **on)
+    lake.execute("INSERT INTO t SELECT i FROM range(10) r(i)")
+    lake.execute("DELETE FROM t WHERE i = 1")
+    assert [add.get("deletionVector") for add in of_kind(commit(table), "add")] == [None]
+    lake.execute("UPDATE t SET i = 20 WHERE i = 2")
+    assert not of_kind(commit(table), "cdc")
+    assert not of_kind(commit(table), "protocol")
+    assert values(lake, "SELECT sum(i) FROM t") == [62]
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        "'delta.enableIcebergCompatV1' = 'true'",
+        "'delta.enableIcebergCompatV2' = 'true'",
+        "'delta.enableIcebergCompatV3' = 'true'",
+        "'delta.enableVariantShredding' = 'true'",
+        "'delta.universalFormat.enabledFormats' = 'iceberg'",
+        "'delta.feature.catalogManaged' = 'supported'",
+    ],
+)
+def test_properties_that_ask_for_what_is_not_written(lake: lakedbapi.Connection, table: Path, asked: str) -> None:
+    name = asked.split("'")[1]
+    with pytest.raises(NotSupportedError, match=name):
+        lake.execute(f"CREATE TABLE t (i INTEGER) WITH ({asked})")
+    lake.execute("CREATE TABLE t (i INTEGER)")
+    with pytest.raises(NotSupportedError, match=name):
+        lake.execute(f"ALTER TABLE t SET ({asked})")
+    lake.execute("ALTER TABLE t SET ('delta.enableIcebergCompatV2' = 'false')")
+    lake.execute("INSERT INTO t VALUES (1)")
+
+
 def test_an_altered_column_keeps_what_is_not_known_here(lake: lakedbapi.Connection, table: Path) -> None:
     foreign(table, OLD, [field("i", **{"custom.key": [1], "comment": "old"}), field("s", "string", other="x")])
     lake.execute("COMMENT ON COLUMN t.i IS 'new'")
@@ -393,7 +427,7 @@ def test_a_slip_in_the_name_of_a_property_is_told(lake: lakedbapi.Connection, sl
     for statement in (f"ALTER TABLE t SET ('{slip}' = 'true')", f"CREATE TABLE u (i BIGINT) WITH ('{slip}' = 'true')"):
         with pytest.raises(ProgrammingError, match=r"did you mean 'delta\.enableChangeDataFeed'"):
             lake.execute(statement)
-    lake.execute("ALTER TABLE t SET ('owner' = 'me', 'delta.universalFormat.enabledFormats' = 'iceberg')")
+    lake.execute("ALTER TABLE t SET ('owner' = 'me', 'delta.autoOptimize.autoCompact' = 'true')")
 
 
 def test_show_create_table_leaves_out_what_writers_keep(lake: lakedbapi.Connection) -> None:
