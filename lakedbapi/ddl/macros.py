@@ -92,7 +92,12 @@ def _parameter(context: Context, name: str, type: Type | None, default: str | No
     except Error as error:
         raise ProgrammingError(f"parameter {name!r}: the default {default} has no value: {error}") from error
     text, spelled = row.column(0)[0].as_py(), row.column(1)[0].as_py()
-    default_type = Scalar("int32") if text is None else type_of(spelled)
+    if text is None:
+        raise NotSupportedError(
+            f"parameter {name!r}: a default NULL cannot be kept, since DuckDB could not open the lake any more; "
+            "give the macro an overload without the parameter: name(a, b) AS …, (a) AS …"
+        )
+    default_type = type_of(spelled)
     if not isinstance(default_type, (Scalar, Decimal)):
         raise NotSupportedError(f"parameter {name!r}: a default of type {spelled} cannot be kept")
     return MacroParameter(name, type, text, default_type)

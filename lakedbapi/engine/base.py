@@ -18,9 +18,9 @@ from lakedbapi.model.types import Schema
 
 
 class UnknownRelationError(ProgrammingError):
-    """A query reads a relation, `name`, that it was not given."""
+    """A query reads a relation that it was not given; `parts` are its name."""
 
-    name = ""
+    parts: tuple[str, ...] = ()
 
 
 class RelationName(NamedTuple):

@@ -105,7 +105,7 @@ def naming_unknown(context: Context) -> Iterator[None]:
     try:
         yield
     except UnknownRelationError as error:
-        raise _unknown(context, "table or view", Name((error.name,))) from error
+        raise _unknown(context, "table or view", Name(error.parts)) from error
 
 
 def find_relation(context: Context, name: Name) -> ResolvedTable | ResolvedView | None:

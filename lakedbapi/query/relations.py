@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 
 from sqlglot import exp
 
@@ -33,6 +34,8 @@ from lakedbapi.query.names import DEFAULT_SCHEMA, ResolvedTable, catalog_alias, 
 from lakedbapi.query.prune import matching_files
 from lakedbapi.query.travel import point_of
 from lakedbapi.sql import render
+from lakedbapi.sql.expressions import parse_expression, parse_query
+from lakedbapi.sql.nulls import without_compared_nulls
 from lakedbapi.sql.statements import Function, InformationSchema, Named, Select, Special, Travel
 from lakedbapi.transaction import CatalogView
 
@@ -340,7 +343,16 @@ class _Collector:
 
 def _overload(info: MacroInfo, body: MacroBody) -> str:
     parameters = ", ".join(_parameter(parameter) for parameter in body.parameters)
-    return f"({parameters}) AS {'TABLE ' if info.is_table else ''}{body.sql}"
+    text = _engine_text(body.sql, info.is_table, frozenset(parameter.name.casefold() for parameter in body.parameters))
+    return f"({parameters}) AS {'TABLE ' if info.is_table else ''}{text}"
+
+
+@lru_cache(maxsize=1024)
+def _engine_text(text: str, is_table: bool, parameters: frozenset[str]) -> str:
+    """The body of a macro without the comparisons with NULL that the engine fails on."""
+    tree = parse_query(text) if is_table else parse_expression(text)
+    changed = None if tree is None else without_compared_nulls(tree, unknown=parameters)
+    return text if changed is None or changed is tree else render(changed)
 
 
 def _parameter(parameter: MacroParameter) -> str:

@@ -15,20 +15,22 @@ _CONDITIONS = (exp.Where, exp.Having, exp.Qualify, exp.Join)
 _FIELD_FUNCTIONS = frozenset(("struct_extract", "array_extract"))
 
 
-def without_compared_nulls(tree: exp.Expression, parameters: Mapping[str, object] | None = None) -> exp.Expression:
+def without_compared_nulls(
+    tree: exp.Expression, parameters: Mapping[str, object] | None = None, unknown: Collection[str] = ()
+) -> exp.Expression:
     """`tree` itself when nothing in it compares with NULL, or with a constant that only the engine knows.
 
     `x IN (a, NULL)` becomes `x IN (a) OR NULL`, and `x IN (a)` where only true counts; `x IN (a, f())` becomes
     `x IN (a) OR x = f()`; `x IS DISTINCT FROM NULL` becomes `x IS NOT NULL`, and `x IS DISTINCT FROM f()` has its sides
     exchanged, which keeps it from the reader. With `parameters`, which are known when a statement is run, some of these
-    may be the NULL.
+    may be the NULL. `unknown` are casefolded names of columns that may stand for any of it: the parameters of a macro.
     """
     nulls = frozenset(name for name, value in (parameters or {}).items() if value is None)
-    if (parameters is not None and not nulls) or next(_comparisons(tree, nulls), None) is None:
+    if (parameters is not None and not nulls) or next(_comparisons(tree, nulls, unknown), None) is None:
         return tree
     tree = tree.copy()
-    for found in list(_comparisons(tree, nulls)):
-        changed = _list(found, nulls) if isinstance(found, exp.In) else _distinct(found, nulls)
+    for found in list(_comparisons(tree, nulls, unknown)):
+        changed = _list(found, nulls, unknown) if isinstance(found, exp.In) else _distinct(found, nulls, unknown)
         if found is tree:
             return changed
         found.replace(changed)
@@ -42,33 +44,40 @@ def parameter_name(expression: exp.Expression) -> str | None:
     return None
 
 
-def _comparisons(tree: exp.Expression, nulls: Collection[str]) -> Iterator[Any]:
+def _comparisons(tree: exp.Expression, nulls: Collection[str], unknown: Collection[str]) -> Iterator[Any]:
     """Innermost first, so that each can be replaced."""
-    found = [node for node in tree.find_all(exp.In, exp.NullSafeEQ, exp.NullSafeNEQ) if _fails(node, nulls)]
+    found = [node for node in tree.find_all(exp.In, exp.NullSafeEQ, exp.NullSafeNEQ) if _fails(node, nulls, unknown)]
     return (node for node in reversed(found) if not _names_a_column(node, tree))
 
 
-def _fails(node: Any, nulls: Collection[str]) -> bool:
+def _fails(node: Any, nulls: Collection[str], unknown: Collection[str]) -> bool:
     if isinstance(node, exp.In):
         values, is_field = node.expressions, _is_field(node.this)
     else:
         values, is_field = [node.expression], not isinstance(node.this, exp.Tuple)
-    return any(_is_null(value, nulls) or (is_field and _is_computed(value)) for value in values)
+    return any(_is_null(value, nulls) or (is_field and _is_computed(value, unknown)) for value in values)
 
 
-def _list(found: exp.In, nulls: Collection[str]) -> exp.Expression:
-    known = [value.copy() for value in found.expressions if not _is_null(value, nulls) and not _is_computed(value)]
+def _list(found: exp.In, nulls: Collection[str], unknown: Collection[str]) -> exp.Expression:
+    known = [v.copy() for v in found.expressions if not _is_null(v, nulls) and not _is_computed(v, unknown)]
     cases: list[exp.Expression] = [exp.In(this=found.this.copy(), expressions=known)] if known else []
     for value in found.expressions:
-        if _is_computed(value) and not _is_null(value, nulls):
+        if _is_computed(value, unknown) and not _is_null(value, nulls):
             cases.append(exp.EQ(this=found.this.copy(), expression=exp.paren(value.copy())))
     if any(_is_null(value, nulls) for value in found.expressions) and not (cases and _only_true_counts(found)):
         cases.append(exp.cast(exp.Null(), "BOOLEAN", dialect="duckdb"))
     return exp.paren(exp.or_(*cases))
 
 
-def _distinct(found: exp.Binary, nulls: Collection[str]) -> exp.Expression:
+def _distinct(found: exp.Binary, nulls: Collection[str], unknown: Collection[str]) -> exp.Expression:
     value, constant = found.this.copy(), found.expression.copy()
+    if not _is_null(constant, nulls) and unknown and _is_computed(value, unknown):
+        # Either side may be the NULL, or the field.
+        equal = exp.Coalesce(
+            this=exp.EQ(this=exp.paren(value), expression=exp.paren(constant)), expressions=[exp.false()]
+        )
+        case = exp.Case().when(exp.paren(constant).is_(exp.Null()), exp.paren(value).is_(exp.Null())).else_(equal)
+        return exp.paren(case if isinstance(found, exp.NullSafeEQ) else exp.not_(exp.paren(case)))
     if not _is_null(constant, nulls):
         return exp.paren(type(found)(this=exp.paren(constant), expression=value))
     is_null = exp.Is(this=exp.paren(value), expression=exp.Null())
@@ -83,11 +92,16 @@ def _is_field(node: Any) -> bool:
     )
 
 
-def _is_computed(value: Any) -> bool:
+def _is_computed(value: Any, unknown: Collection[str]) -> bool:
     """Whether it is a constant that only the engine knows, and so can be NULL."""
     inner = _bare(value)
     is_plain = isinstance(inner, (exp.Literal, exp.Boolean, exp.Null)) or parameter_name(inner) is not None
-    return not is_plain and inner.find(exp.Column, exp.Query, exp.Var) is None
+    columns = inner.find_all(exp.Column)
+    return (
+        not is_plain
+        and inner.find(exp.Query, exp.Var) is None
+        and all(column.parts[0].name.casefold() in unknown for column in columns)
+    )
 
 
 def _is_null(value: Any, nulls: Collection[str]) -> bool:

@@ -36,6 +36,35 @@ def test_a_two_part_name_may_be_another_catalog_and_a_table_of_main(numbers: Lak
     assert numbers("SELECT count(*) FROM other.main.u, t") == [(0,)]
 
 
+SOURCES = [
+    "INSERT INTO orders SELECT * FROM {}",
+    "INSERT INTO orders VALUES ((SELECT max(i) FROM {}))",
+    "WITH q AS (SELECT * FROM {}) INSERT INTO orders SELECT * FROM q",
+    "UPDATE orders SET i = 1 FROM {} AS o WHERE o.i = orders.i",
+    "UPDATE orders SET i = (SELECT max(i) FROM {})",
+    "DELETE FROM orders USING {} AS o WHERE o.i = orders.i",
+    "DELETE FROM orders WHERE i IN (SELECT i FROM {})",
+    "MERGE INTO orders USING {} AS o ON o.i = orders.i WHEN MATCHED THEN DELETE",
+    "SELECT * FROM {}",
+]
+"""Statements that read a relation beside the one that they change."""
+
+
+@pytest.mark.parametrize("statement", SOURCES)
+def test_an_unknown_schema_is_named_wherever_a_statement_reads(lake: Lake, statement: str) -> None:
+    lake("CREATE TABLE orders (i INTEGER)")
+    lake("CREATE SCHEMA sales")
+    lake("CREATE TABLE sales.shops (i INTEGER)")
+    for name, message in (
+        ("sale.shops", r"^table or view sale.shops does not exist: there is no schema or catalog sale \("),
+        ("sales.shop", r"^table or view sales.shop does not exist; did you mean shops\?$"),
+        ("lake.sale.shops", r"^table or view (lake.)?sale.shops does not exist: there is no schema "),
+        ("nowhere.sales.shops", r"^catalog 'nowhere' is not attached \(attached: lake"),
+    ):
+        with pytest.raises(ProgrammingError, match=message):
+            lake(statement.format(name))
+
+
 def test_use_changes_where_plain_names_are_found(numbers: Lake) -> None:
     numbers("CREATE SCHEMA s")
     numbers("USE s")

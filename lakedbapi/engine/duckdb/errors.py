@@ -76,6 +76,7 @@ _INTERNAL_TEXT = re.compile(r"_lake_|read_parquet\(")
 
 _UNKNOWN_FUNCTION = re.compile(r"(?:Function|Macro) with name (.*?) does not exist!", re.DOTALL)
 _UNKNOWN_NAME = re.compile(r"Table with name (.*?) does not exist!", re.DOTALL)
+_UNKNOWN_SCHEMA = re.compile(r'Table with name "?(.*?)"? does not exist because schema', re.DOTALL)
 
 
 @contextmanager
@@ -175,7 +176,13 @@ def _shaped(kind: type[errors.DatabaseError], message: str, *, file: bool = Fals
     if "Out of Memory" in message:
         message += " Give the process more memory, or select fewer rows or columns."
     if unknown := _UNKNOWN_NAME.search(message):
-        error = UnknownRelationError(message)
-        error.name = unknown.group(1)
-        return error
+        return _unknown(message, (unknown.group(1),))
+    if unknown := _UNKNOWN_SCHEMA.search(message):
+        return _unknown(message, tuple(unknown.group(1).split(".")))
     return kind(message)
+
+
+def _unknown(message: str, parts: tuple[str, ...]) -> UnknownRelationError:
+    error = UnknownRelationError(message)
+    error.parts = parts
+    return error

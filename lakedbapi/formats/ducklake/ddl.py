@@ -411,7 +411,6 @@ class Definitions:
             kind = "table" if macro.is_table else "scalar"
             attempt.add(tables.macro_impl, macro_id=id, impl_id=number, dialect=body.dialect, sql=body.sql, type=kind)
             for index, parameter in enumerate(body.parameters):
-                has_default = parameter.default_type is not None
                 attempt.add(
                     tables.macro_parameters,
                     macro_id=id,
@@ -419,7 +418,7 @@ class Definitions:
                     column_id=index,
                     parameter_name=parameter.name,
                     parameter_type="unknown" if parameter.type is None else type_name(parameter.type),
-                    default_value=parameter.default if has_default and parameter.default is not None else "NULL",
+                    default_value="NULL" if parameter.default is None else parameter.default,
                     default_value_type=type_name(parameter.default_type) if parameter.default_type else "unknown",
                 )
         word = changes_made.CREATED_TABLE_MACRO if macro.is_table else changes_made.CREATED_SCALAR_MACRO

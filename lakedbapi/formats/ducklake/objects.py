@@ -350,4 +350,6 @@ def _parameter(name: str, type: str | None, default: str | None, default_type: s
     known = None if type in (None, "unknown") else parse_type(type or "")
     if default_type in (None, "unknown"):
         return MacroParameter(name, known)
-    return MacroParameter(name, known, default, parse_type(default_type or ""))
+    type_of_default = parse_type(default_type or "")
+    is_null = default == "NULL" and type_of_default != Scalar("varchar")
+    return MacroParameter(name, known, None if is_null else default, type_of_default)
