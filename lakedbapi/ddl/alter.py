@@ -275,7 +275,8 @@ def _rename_identity(place: _Place, table: TableInfo, old: str, new: str) -> Non
 def _alter_column(place: _Place, table: TableInfo, action: AlterColumn) -> TableInfo:
     field = get(table, action.path)
     if action.type is not None:
-        changed = widened(field, action.type.type)
+        to_decimals = place.view.catalog.capabilities.widening_to_decimals
+        changed = widened(field, action.type.type, to_decimals=to_decimals)
         _require_same_buckets(table, field, changed)
         check_default(place.context, place.view.catalog, changed)
     elif action.drop_default:

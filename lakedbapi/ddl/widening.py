@@ -20,10 +20,15 @@ _WIDER: dict[str, str] = {
     "date": "timestamp",
     "timestamp": "timestamp_ns",
 }
+_DIGITS = {"int8": 10, "int16": 10, "int32": 10, "int64": 20}
+"""How many digits before the point a decimal needs to take the place of an integer."""
 
 
-def widened(field: Field, new: Type) -> Field:
-    """The field with the type `new`, fields in it keeping their ids. NotSupportedError when that is not wider."""
+def widened(field: Field, new: Type, *, to_decimals: bool) -> Field:
+    """The field with the type `new`, fields in it keeping their ids. NotSupportedError when that is not wider.
+
+    `to_decimals`: whether integers may become decimals, and decimals get a larger scale.
+    """
     old = field.type
     if _same_kind(old, new):
         fields = children(field.type)
@@ -33,8 +38,9 @@ def widened(field: Field, new: Type) -> Field:
                 f"the fields of {field.name!r} cannot be changed by a new type: "
                 "use ALTER TABLE … ADD, DROP or RENAME COLUMN with the path of the field"
             )
-        return with_children(field, tuple(widened(f, o.type) for f, o in zip(fields, others, strict=True)))
-    if not _is_wider(old, new):
+        inner = (widened(f, o.type, to_decimals=to_decimals) for f, o in zip(fields, others, strict=True))
+        return with_children(field, tuple(inner))
+    if not (_is_wider(old, new) or (to_decimals and isinstance(new, Decimal) and _fits(old, new))):
         raise NotSupportedError(
             f"{field.name!r} cannot be changed from {sql_type(old)} to {sql_type(new)}: data files keep their type, "
             "and not all of its values fit. Add a column, UPDATE it, DROP the old one and RENAME the new one"
@@ -54,3 +60,10 @@ def _is_wider(old: Type, new: Type) -> bool:
     if isinstance(old, Scalar) and isinstance(new, Scalar):
         return new.name in _WIDER.get(old.name, "").split()
     return False
+
+
+def _fits(old: Type, new: Decimal) -> bool:
+    if isinstance(old, Decimal):
+        return 0 <= new.scale - old.scale <= new.precision - old.precision
+    digits = _DIGITS.get(old.name) if isinstance(old, Scalar) else None
+    return digits is not None and new.precision - new.scale >= digits

@@ -75,6 +75,8 @@ class Capabilities:
     """Whether identity columns can be GENERATED ALWAYS, and count from other numbers and in other steps than 1."""
     generated_columns: bool = False
     """Whether columns can be declared GENERATED ALWAYS AS (expression)."""
+    widening_to_decimals: bool = False
+    """ALTER TABLE may make decimals of integers, and give decimals a larger scale."""
     spark_expressions: bool = False
     """Whether checks, generated columns and defaults are kept in Spark's SQL, for other programs to run; else they are
     the engine's."""

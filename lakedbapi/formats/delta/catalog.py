@@ -64,6 +64,7 @@ CAPABILITIES = Capabilities(
     identity_options=True,
     nulls_violate_checks=True,
     generated_columns=True,
+    widening_to_decimals=True,
     spark_expressions=True,
     maintenance=True,
     partition_transforms=frozenset({"identity"}),
