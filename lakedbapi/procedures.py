@@ -19,9 +19,7 @@ class _Arguments:
 
     def __init__(self, context: Context, call: Call, names: tuple[str, ...]) -> None:
         positional = [query.constant(context, argument) for argument in call.arguments]
-        catalog = call.name.parts[0] if len(call.name.parts) > 1 else positional.pop(0) if positional else None
-        if not isinstance(catalog, str):
-            raise ProgrammingError(f"{call.name} needs the catalog's name as its first argument")
+        catalog = call.name.parts[0] if len(call.name.parts) > 1 else query.called_catalog(context, call, positional)
         if len(positional) > len(names):
             raise ProgrammingError(f"{call.name} takes at most {len(names) + 1} arguments: catalog, {', '.join(names)}")
         self.view: CatalogView = context.transaction.view(query.resolve_catalog(context, catalog))

@@ -43,6 +43,7 @@ TELLING = (
     "ducklake_table_insertions('lake', 'main', 't', 2, 6)",
     "ducklake_table_deletions('lake', 'main', 't', 2, 8)",
     "ducklake_table_changes('lake', 'main', 't', 2, 8)",
+    "ducklake_table_changes('lake', schema_name => 'main', table_name => 't', start_snapshot => 2, end_snapshot => 8)",
     "lake.table_changes('t', 2, 8)",
     "lake.table_insertions('t', 2, 6)",
     "lake.table_deletions('t', 2, 8)",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import pyarrow as pa
@@ -18,7 +19,8 @@ from lakedbapi.model.types import Schema
 from lakedbapi.query.names import DEFAULT_SCHEMA, NewName, find_relation, find_schema, resolve_new, resolve_view
 from lakedbapi.query.relations import relations, without_rows
 from lakedbapi.sql.expressions import render
-from lakedbapi.sql.statements import CreateView, DropTable, Name
+from lakedbapi.sql.references import names_ref
+from lakedbapi.sql.statements import CreateView, DropTable, Name, Named, Special
 
 
 def create_view(context: Context, statement: CreateView) -> None:
@@ -75,10 +77,11 @@ def _stored_text(context: Context, place: NewName, statement: CreateView) -> str
     home = (place.alias, place.schema.name)
     query = statement.query
     is_home = tuple(part.casefold() for part in context.search_path) == tuple(part.casefold() for part in home)
-    names_catalog = place.alias.casefold() in query.identifiers
-    if is_home and not names_catalog:
+    nested = {special.name: name for special in query.specials if (name := _nested(special))}
+    schemas = {schema.name.casefold() for schema in place.view.schemas.values() if schema.parts}
+    if is_home and not (nested or query.identifiers & {place.alias.casefold(), *schemas}):
         return statement.sql
-    if query.tree is None or query.specials:
+    if query.tree is None or len(nested) < len(query.specials):
         if is_home:
             return statement.sql
         raise NotSupportedError(
@@ -89,30 +92,51 @@ def _stored_text(context: Context, place: NewName, statement: CreateView) -> str
     common = {cte.alias.casefold() for cte in tree.find_all(exp.CTE)}
     for table in list(tree.find_all(exp.Table)):
         if isinstance(table.this, exp.Identifier):
-            _qualify(context, place, table, common)
+            _qualify(context, place, table, nested.get(table.name), common)
     return render(tree)
 
 
-def _qualify(context: Context, place: NewName, table: exp.Table, common: set[str]) -> None:
+def _nested(special: Special) -> Name | None:
+    """The name of a relation in a schema inside of another, that is no branch or tag."""
+    relation = special.relation
+    return relation.of if isinstance(relation, Named) and not names_ref(relation.of.last) else None
+
+
+def _qualify(context: Context, place: NewName, table: exp.Table, named: Name | None, common: set[str]) -> None:
+    """`named`: the name as it was written, where another stands for it in `table`."""
+    if named is not None:
+        resolved = find_relation(context, named)
+        if resolved is not None:
+            _rename(place, table, resolved.alias, resolved.schema.names, named.last)
+        return
     parts = [part.name for part in table.parts]
     if len(parts) == 1 and parts[0].casefold() in common:
         return
+    schema: tuple[str, ...]
     if len(parts) == 1:
-        alias, schema = context.search_path
+        alias, schema = context.search_path[0], context.search_path[1:]
     elif len(parts) == 2:
         found = find_schema(context, Name((parts[0],)))
         if found is None:
             if parts[0].casefold() != place.alias.casefold():
                 return
             alias = place.alias
-            schema = context.search_path[1] if context.search_path[0] == alias else DEFAULT_SCHEMA
+            schema = (context.search_path[1] if context.search_path[0] == alias else DEFAULT_SCHEMA,)
         else:
-            alias, schema = found.alias, found.schema.name
+            alias, schema = found.alias, found.schema.names
     else:
-        alias, schema = parts[0], parts[1]
+        alias, schema = parts[0], (parts[1],)
+    nested = find_schema(context, Name((alias, *schema))) if len(schema) == 1 else None
+    _rename(place, table, alias, schema if nested is None else nested.schema.names, parts[-1])
+
+
+def _rename(place: NewName, table: exp.Table, alias: str, schema: Sequence[str], name: str) -> None:
     is_own = alias.casefold() == place.alias.casefold()
     catalog = (
         exp.Identifier(this=CATALOG_PLACEHOLDER, quoted=False) if is_own else exp.to_identifier(alias, quoted=True)
     )
+    first, *others = (exp.to_identifier(part, quoted=True) for part in schema)
+    last = exp.to_identifier(name, quoted=True)
     table.set("catalog", catalog)
-    table.set("db", exp.to_identifier(schema, quoted=True))
+    table.set("db", first)
+    table.set("this", exp.Dot.build([*others, last]) if others else last)

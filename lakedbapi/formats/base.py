@@ -50,6 +50,8 @@ class Capabilities:
     metadata_tables: frozenset[str] = frozenset()
     """What `Snapshot.metadata_table` has, out of `manifests`, `partitions` and `refs`."""
     schemas: bool = False
+    nested_schemas: bool = False
+    """Schemas can be made inside of others: `SchemaInfo.parts`."""
     views: bool = False
     typed_views: bool = False
     """Views are kept with their columns: `ViewInfo.schema`."""

@@ -7,10 +7,11 @@ negative and unique within it (`provisional_id`); the commit replaces them.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
+from lakedbapi.model.sql_types import quote_identifier
 from lakedbapi.model.types import Field, Schema, Type
 
 _provisional = itertools.count(-1, -1)
@@ -23,12 +24,32 @@ def provisional_id() -> int:
 
 @dataclass(frozen=True, slots=True)
 class SchemaInfo:
-    """A namespace. `path` is the full storage location of its tables, ending in `/`; None = the format decides."""
+    """A namespace. `path` is the full storage location of its tables, ending in `/`; None = the format decides.
+
+    `parts` are the names of one that lies in another, from the outermost on, which is called `outer.inner`; empty = it
+    lies in none.
+    """
 
     id: int
     name: str
     path: str | None = None
     comment: str | None = None
+    parts: tuple[str, ...] = ()
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return self.parts or (self.name,)
+
+    def is_called(self, names: Sequence[str]) -> bool:
+        return [name.casefold() for name in self.names] == [name.casefold() for name in names]
+
+
+def nested_name(parts: Sequence[str], others: Iterable[str]) -> str:
+    """What the schema `b` in `a` is called: `a.b`, or `"a"."b"` if one of the `others` in no schema has just that
+    name."""
+    joined = ".".join(parts)
+    is_taken = joined.casefold() in (other.casefold() for other in others)
+    return ".".join(map(quote_identifier, parts)) if is_taken else joined
 
 
 @dataclass(frozen=True, slots=True)

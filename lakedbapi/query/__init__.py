@@ -1,6 +1,6 @@
 """SELECT: what names mean, which files have to be read, and the tables that describe a lake."""
 
-from lakedbapi.query.calls import call_as_select
+from lakedbapi.query.calls import call_as_select, called_catalog
 from lakedbapi.query.constants import constant, evaluate
 from lakedbapi.query.explain import explain, scan_lines
 from lakedbapi.query.filters import Filter
@@ -27,6 +27,7 @@ __all__ = [
     "Pruning",
     "ResolvedTable",
     "call_as_select",
+    "called_catalog",
     "constant",
     "describe",
     "describe_history",

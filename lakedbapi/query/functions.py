@@ -27,6 +27,10 @@ from lakedbapi.transaction import CatalogView
 _PREFIX = "ducklake_"
 
 
+_SPELLED = {"schema_name": "schema"}
+"""What DuckDB's functions call the same argument differently, one from the other."""
+
+
 @dataclass(frozen=True)
 class _Call:
     """A call with its arguments computed. `alias` is the catalog; `shown` the hidden columns that the query uses."""
@@ -84,7 +88,7 @@ def lake_function(
         raise ProgrammingError(f"there is no procedure {function.of}; functions of SQL are called in a SELECT")
     values = evaluate(context, [*function.arguments, *(value for _, value in function.named)])
     positional, named = values[: len(function.arguments)], values[len(function.arguments) :]
-    arguments = {key.casefold(): value for (key, _), value in zip(function.named, named, strict=True)}
+    arguments = {_SPELLED.get(key, key): value for (key, _), value in zip(function.named, named, strict=True)}
     alias = None
     if len(function.of.parts) > 1:
         alias = function.of.parts[0]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import NamedTuple
 
@@ -125,24 +125,39 @@ def resolve_schema(context: Context, name: Name) -> ResolvedSchema:
     found = find_schema(context, name)
     if found is not None:
         return found
-    alias, view, schema = schema_place(context, name)
-    raise ProgrammingError(
-        f"schema {name} does not exist in catalog {alias!r}{_near(schema, (s.name for s in view.schemas.values()))}"
-    )
+    alias, view, names = schema_place(context, name)
+    near = _near(".".join(names), (schema.name for schema in view.schemas.values()))
+    raise ProgrammingError(f"schema {name} does not exist in catalog {alias!r}{near}")
 
 
 def find_schema(context: Context, name: Name) -> ResolvedSchema | None:
-    alias, view, last = schema_place(context, name)
-    schema = view.schema(last)
+    alias, view, names = schema_place(context, name)
+    schema = schema_called(view, names)
     return None if schema is None else ResolvedSchema(alias, view, schema)
 
 
-def schema_place(context: Context, name: Name) -> tuple[str, CatalogView, str]:
-    """(alias, catalog, schema name) of the possibly new schema `schema` or `catalog.schema`."""
-    if len(name.parts) > 2:
-        raise ProgrammingError(f"{name} names no schema: write schema or catalog.schema")
-    alias = context.search_path[0] if len(name.parts) == 1 else resolve_catalog(context, name.parts[0])
-    return alias, catalog_view(context, alias), name.last
+def schema_called(view: CatalogView, names: Sequence[str]) -> SchemaInfo | None:
+    """The schema with these names, from the outermost on."""
+    if len(names) == 1:
+        return view.schema(names[0])
+    return next((schema for schema in view.schemas.values() if schema.is_called(names)), None)
+
+
+def schema_place(context: Context, name: Name) -> tuple[str, CatalogView, tuple[str, ...]]:
+    """(alias, catalog, names from the outermost on) of the possibly new schema that `name` means: one of the catalog
+    that its first part names, else of the current one."""
+    parts = name.parts
+    alias = context.search_path[0] if len(parts) == 1 else catalog_alias(context, parts[0])
+    if alias is None and _lies_in_current(context, parts[:1]):
+        return context.search_path[0], catalog_view(context, context.search_path[0]), parts
+    alias = alias or resolve_catalog(context, parts[0])
+    return alias, catalog_view(context, alias), parts[-1:] if len(parts) < 2 else parts[1:]
+
+
+def _lies_in_current(context: Context, names: Sequence[str]) -> bool:
+    """Whether the current catalog has a schema with these names."""
+    current = context.search_path[0]
+    return current in context.transaction.catalogs and schema_called(catalog_view(context, current), names) is not None
 
 
 def resolve_new(context: Context, name: Name) -> NewName:
@@ -209,23 +224,26 @@ def _places(context: Context, name: Name) -> list[ResolvedSchema]:
     """The existing schemas that the object may be in, the preferred one first."""
     parts = name.parts
     current = context.search_path[0]
+    candidates: list[tuple[str, Sequence[str]]] = []
     if len(parts) == 1:
-        candidates = [context.search_path]
+        candidates.append((current, context.search_path[1:]))
     elif len(parts) == 2:
-        candidates = [(current, parts[0])]
+        candidates.append((current, parts[:1]))
         alias = catalog_alias(context, parts[0])
         if alias is not None:
-            candidates.append((alias, context.search_path[1] if alias == current else DEFAULT_SCHEMA))
-    elif len(parts) == 3:
-        candidates = [(resolve_catalog(context, parts[0]), parts[1])]
+            candidates.append((alias, (context.search_path[1] if alias == current else DEFAULT_SCHEMA,)))
     else:
-        raise ProgrammingError(f"{name} has too many parts: write catalog.schema.name")
+        is_nested = _lies_in_current(context, parts[:-1])
+        if not is_nested or catalog_alias(context, parts[0]) is not None:
+            candidates.append((resolve_catalog(context, parts[0]), parts[1:-1]))
+        if is_nested:
+            candidates.append((current, parts[:-1]))
     places = []
-    for alias, schema_name in candidates:
+    for alias, names in candidates:
         if alias not in context.transaction.catalogs:
             continue
         view = catalog_view(context, alias)
-        schema = view.schema(schema_name)
+        schema = schema_called(view, names)
         if schema is not None:
             places.append(ResolvedSchema(alias, view, schema))
     return places

@@ -282,8 +282,6 @@ def read_comment(reader: Reader) -> CommentOn:
         if len(parts) < 2:
             raise reader.error("a column is named with its table: COMMENT ON COLUMN table.column IS …", start)
         parts, column = parts[:-1], parts[-1:]
-    if len(parts) > 3:
-        raise reader.error("a name has at most three parts, catalog.schema.name", start)
     reader.expect("is")
     text = None if reader.accept("null") else reader.string()
     reader.expect_end()

@@ -96,11 +96,7 @@ class Reader:
         return tuple(parts)
 
     def name(self, what: str = "a name") -> Name:
-        token = self.peek()
-        parts = self.path(what)
-        if len(parts) > 3:
-            raise self.error("a name has at most three parts, catalog.schema.name", token)
-        return Name(parts)
+        return Name(self.path(what))
 
     def alias(self, *stops: str) -> str | None:
         """`[AS] alias`, unless the next word is one of `stops` or continues the clause."""

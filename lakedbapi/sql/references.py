@@ -36,7 +36,7 @@ PROCEDURES = words(
 )
 """Table functions that change a lake, also with `ducklake_` before their names."""
 
-_PREFIX = "ducklake_"
+PREFIX = "ducklake_"
 _NEEDS_QUALIFIER = PROCEDURES | words("list_files table_info options settings current_snapshot last_committed_snapshot")
 """Functions that need a catalog before them, or the prefix, because the bare names are too common."""
 
@@ -94,8 +94,7 @@ def _find(canonical: Canonical, tokens: Sequence[Token]) -> list[Found]:
 
 def _special_at(reader: Reader) -> Found | None:
     start = reader.position
-    if not _skip_path(reader):
-        return None
+    _skip_path(reader)
     end = reader.position
     parts = tuple(token.value for token in reader.tokens[start:end:2])
     is_target = start > 0 and reader.tokens[start - 1].key in ("into", "table", "update")
@@ -112,14 +111,11 @@ def _special_at(reader: Reader) -> Found | None:
     return _travel(reader, start, end, Name(parts)) or _ref(reader, start, end, parts)
 
 
-def _skip_path(reader: Reader) -> bool:
-    """Move behind `a.b.c`, or `a.b.c.branch_d`; False when it has too many parts to be a relation."""
+def _skip_path(reader: Reader) -> None:
+    """Move behind `a.b.c`."""
     reader.position += 1
-    count = 1
     while reader.at(".") and reader.peek(1).is_identifier:
         reader.position += 2
-        count += 1
-    return count <= 3 or (count == 4 and names_ref(reader.tokens[reader.position - 1].value))
 
 
 def names_ref(part: str) -> bool:
@@ -128,10 +124,12 @@ def names_ref(part: str) -> bool:
 
 
 def _ref(reader: Reader, start: int, end: int, parts: tuple[str, ...]) -> Found | None:
-    """A branch or tag; where a statement has no place for an alias it is left as it is."""
+    """A branch or tag, or a relation in a schema inside of another; where a statement has no place for an alias it is
+    left as it is."""
     before = [token.key for token in reader.tokens[max(start - 2, 0) : start]]
     is_plain = before[-1:] == ["into"] and before[:1] != ["merge"]
-    if len(parts) < 2 or not names_ref(parts[-1]) or is_plain or before[-1:] in _WITHOUT_ALIAS:
+    is_other = len(parts) > 3 or (len(parts) > 1 and names_ref(parts[-1]))
+    if not is_other or is_plain or before[-1:] in _WITHOUT_ALIAS:
         return None
     reader.position = end
     has_alias = not reader.at("set") and _alias(reader) is not None
@@ -140,7 +138,7 @@ def _ref(reader: Reader, start: int, end: int, parts: tuple[str, ...]) -> Found 
 
 def _is_lake_function(parts: tuple[str, ...]) -> bool:
     name = parts[-1].casefold()
-    bare = name.removeprefix(_PREFIX)
+    bare = name.removeprefix(PREFIX)
     if bare not in LAKE_FUNCTIONS | PROCEDURES:
         return False
     return len(parts) > 1 or bare != name or bare not in _NEEDS_QUALIFIER
@@ -149,7 +147,7 @@ def _is_lake_function(parts: tuple[str, ...]) -> bool:
 def is_procedure(function: Function | Call) -> bool:
     """Whether calling it changes the lake."""
     name = function.of if isinstance(function, Function) else function.name
-    return name.last.casefold().removeprefix(_PREFIX) in PROCEDURES
+    return name.last.casefold().removeprefix(PREFIX) in PROCEDURES
 
 
 def _function(reader: Reader, start: int, parts: tuple[str, ...]) -> Found | None:

@@ -46,7 +46,7 @@ class Travel:
 @dataclass(frozen=True)
 class Named:
     """`of` with a last part such as `branch_b` or `tag_x`: a table of that name, or a branch or tag of the table that
-    the parts before it name."""
+    the parts before it name. Or with more parts than the engine knows: a relation in a schema inside of another."""
 
     of: Name
 

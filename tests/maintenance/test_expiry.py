@@ -186,6 +186,8 @@ def test_a_file_that_is_entered_twice_goes_with_its_last_entry(sqlite: Kept) -> 
     sqlite.lake.connection.session.catalogs["lake"].latest()
     sqlite("DROP TABLE t")
     sqlite(EXPIRE_ALL)
+    # Other programs remove what is scheduled without looking.
+    assert sqlite.catalog("SELECT * FROM ducklake_files_scheduled_for_deletion") == []
     assert sqlite(CLEANUP) == []
     assert sqlite.files() == {path}
     sqlite("DROP TABLE u")
@@ -362,6 +364,20 @@ def test_a_merged_file_stays_for_every_snapshot_that_sees_some_of_its_rows(kept:
     kept(EXPIRE_ALL)
     kept(CLEANUP)
     assert kept.files() == set()
+
+
+def test_a_partitioning_stays_as_long_as_a_file_is_of_it(sqlite: Kept) -> None:
+    sqlite("CREATE TABLE t (k INTEGER, g VARCHAR)")
+    sqlite("ALTER TABLE t SET PARTITIONED BY (g)")
+    sqlite("INSERT INTO t SELECT i, 'g' || i % 2 FROM range(40) r(i)")
+    sqlite("ALTER TABLE t SET PARTITIONED BY (bucket(3, k))")
+    sqlite("ALTER TABLE t RESET PARTITIONED BY")
+    sqlite(EXPIRE_ALL)
+    used = sqlite.catalog("SELECT DISTINCT partition_id FROM ducklake_data_file")
+    known = sqlite.catalog("SELECT partition_id FROM ducklake_partition_info ORDER BY 1")
+    assert len(known) == 2, "that of the files and that of today"
+    assert known[:1] == used
+    assert sqlite("SELECT count(*) FROM t WHERE g = 'g1'") == [(20,)]
 
 
 def test_a_scheduled_file_that_an_entry_names_again_is_not_removed(due: Kept) -> None:

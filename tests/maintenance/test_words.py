@@ -532,6 +532,20 @@ def test_arguments_of_other_types_are_refused(t: Lake, data: Path, call: str, me
     assert parquet(data) == before
 
 
+def test_short_names_mean_the_current_catalog(t: Lake) -> None:
+    t("CALL set_option('target_file_size', '10MB', table_name => 't')")
+    t("CALL set_option('lake', 'parquet_version', 2)")
+    listed = "SELECT value, scope FROM lake.options() WHERE option_name IN ('target_file_size', 'parquet_version')"
+    assert sorted(t(listed)) == [("10000000", "TABLE"), ("V2", "GLOBAL")]
+    t("BEGIN")
+    t("CALL set_commit_message('me', 'why')")
+    t("INSERT INTO t VALUES (77, 7)")
+    t("COMMIT")
+    assert t("SELECT author, commit_message FROM snapshots() ORDER BY snapshot_id DESC LIMIT 1") == [("me", "why")]
+    with pytest.raises(lakedbapi.ProgrammingError, match="needs the catalog's name"):
+        t("CALL ducklake_set_option()")
+
+
 def test_options_are_listed_with_their_scope(t: Lake) -> None:
     t("CREATE SCHEMA s")
     t("CREATE TABLE s.u (i INTEGER)")

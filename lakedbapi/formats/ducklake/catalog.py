@@ -59,6 +59,7 @@ CAPABILITIES = Capabilities(
     maintenance=True,
     partition_transforms=frozenset({"identity", "year", "month", "day", "hour", "bucket"}),
 )
+_NESTING = replace(CAPABILITIES, nested_schemas=True)
 _ENCRYPTED_LAYOUT = replace(OWN_LAYOUT, encrypted=True)
 _KEPT = 16
 """Snapshots, and schemas of snapshots, that are kept at hand."""
@@ -68,7 +69,6 @@ class DuckLakeCatalog(Catalog):
     """`data_path` is the full path of the lake's files, ending in `/`; `session` has options that are not stored."""
 
     format = "ducklake"
-    capabilities = CAPABILITIES
 
     def __init__(self, backend: Backend, storage: Storage, data_path: str, session: Mapping[str, str]) -> None:
         self.backend = backend
@@ -93,6 +93,10 @@ class DuckLakeCatalog(Catalog):
         self._objects: OrderedDict[int, Objects] = OrderedDict()
         self._numbered: dict[int, int] = {}
         self._uuids: dict[int, str] = {}
+
+    @property
+    def capabilities(self) -> Capabilities:  # type: ignore[override]
+        return _NESTING if self.backend.tables.nests_schemas else CAPABILITIES
 
     def __repr__(self) -> str:
         return f"<DuckLakeCatalog {self.backend.name}>"
@@ -307,7 +311,8 @@ class DuckLakeCatalog(Catalog):
 
     def schema_directory(self, schema: SchemaInfo) -> str:
         """Where the folders of a schema's tables are, ending in `/`; known before the schema is committed, too."""
-        return schema.path or self.data_path + folder(schema.name, self._uuid(schema.id))
+        own_name = "" if schema.parts else schema.name  # Two schemas may have one name in different ones.
+        return schema.path or self.data_path + folder(own_name, self._uuid(schema.id))
 
     def _uuid(self, id: int) -> str:
         """For a schema or table that has none yet: always the same one."""

@@ -61,7 +61,7 @@ class ChangesMade:
         self._entries: dict[str, dict[str, None]] = {word: {} for word in _ORDER}
 
     def add(self, word: str, *names_or_id: str | int) -> None:
-        """`names_or_id` is one id, or the names (schema, object) of what was created."""
+        """`names_or_id` is one id, or the names of what was created, those of its schemas first."""
         entry = ".".join(str(part) if isinstance(part, int) else _quote(part) for part in names_or_id)
         self._entries[word][entry] = None
 

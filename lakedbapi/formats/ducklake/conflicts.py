@@ -8,13 +8,14 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import TypeVar
 
-from sqlalchemy import Table, and_, func, or_, select
+from sqlalchemy import Table, and_, func, null, or_, select
 from sqlalchemy.sql import ColumnElement
 
 from lakedbapi.errors import ConflictError
 from lakedbapi.formats.base import Snapshot
 from lakedbapi.formats.ducklake import changes_made, identity, tags
 from lakedbapi.formats.ducklake.attempt import Attempt
+from lakedbapi.formats.ducklake.objects import parent_id
 from lakedbapi.model.catalog import TableInfo, ViewInfo
 from lakedbapi.model.changes import Changes
 
@@ -34,6 +35,11 @@ class _Check:
         self._connection = attempt.connection
         self._base = base
         self._changes = changes
+        schemas = {**base.schemas(), **{id: schema for id, schema in changes.schemas.items() if schema is not None}}
+        self._parents = {
+            id: parent_id(schema, schemas) for id, schema in schemas.items() if id in changes.schemas and schema.parts
+        }
+        """By the id of each schema that is made inside of another, that one's id."""
 
     def run(self) -> None:
         self._base_is_kept()
@@ -59,10 +65,13 @@ class _Check:
         used = {id for id in self._changes.schemas if id >= 0}
         entries = (*self._changes.tables.values(), *self._changes.views.values(), *self._changes.macros.values())
         used |= {entry.schema_id for entry in entries if entry is not None and entry.schema_id >= 0}
+        used |= {id for id in self._parents.values() if id >= 0}
         used |= {table.schema_id for id, table in self._base.tables().items() if id in self._changes.rows}
         schema = self._tables.schema
         for id in sorted(used - self._live(schema, schema.c.schema_id, used)):
             raise _dropped("schema", self._base.schemas()[id].name)
+        if dropped and self._tables.nests_schemas:
+            self._nothing_is_made_in(dropped)
         for kind_name, table, own in (
             ("table", self._tables.table, self._changes.tables),
             ("view", self._tables.view, self._changes.views),
@@ -80,6 +89,19 @@ class _Check:
                         f"schema {self._base.schemas()[schema_id].name}: another transaction created {kind_name} "
                         f"{name} in it since this one began; roll back and retry"
                     )
+
+    def _nothing_is_made_in(self, dropped: Collection[int]) -> None:
+        """No schema was created inside of those that are dropped."""
+        schema = self._tables.schema.c
+        inside = select(schema.schema_id, schema.schema_name, schema.parent_schema_id).where(
+            schema.parent_schema_id.in_(dropped), schema.end_snapshot.is_(None)
+        )
+        for id, name, parent in self._connection.execute(inside):
+            if id not in dropped:
+                raise ConflictError(
+                    f"schema {self._base.schemas()[parent].name}: another transaction created schema {name} in it "
+                    "since this one began; roll back and retry"
+                )
 
     def _tables_are_live(self) -> None:
         used = {id for id in {*self._changes.tables, *self._changes.rows} if id >= 0}
@@ -144,18 +166,19 @@ class _Check:
         return any(str(table_id) in entries.get(word, ()) for entries in made for word in words)
 
     def _names_are_free(self) -> None:
-        new_schemas = [schema.name for id, schema in self._changes.schemas.items() if schema is not None and id < 0]
-        schema = self._tables.schema
+        new_schemas = {id: schema for id, schema in self._changes.schemas.items() if schema is not None and id < 0}
         if new_schemas:
-            taken = select(schema.c.schema_id, schema.c.schema_name).where(schema.c.end_snapshot.is_(None))
+            schema = self._tables.schema.c
+            parent = schema.parent_schema_id if self._tables.nests_schemas else null()
+            taken = select(schema.schema_id, schema.schema_name, parent).where(schema.end_snapshot.is_(None))
             live = {
-                name.casefold()
-                for id, name in self._connection.execute(taken)
+                (lies_in, name.casefold())
+                for id, name, lies_in in self._connection.execute(taken)
                 if self._changes.schemas.get(id, id) is not None
             }
-            for name in new_schemas:
-                if name.casefold() in live:
-                    raise _taken("schema", name)
+            for id, new_schema in new_schemas.items():
+                if (self._parents.get(id), new_schema.names[-1].casefold()) in live:
+                    raise _taken("schema", new_schema.name)
         new = {
             *_new_names(self._base.tables(), self._changes.tables),
             *_new_names(self._base.views(), self._changes.views),

@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import delete, func, select
 
-from lakedbapi.errors import InternalError, NotSupportedError
+from lakedbapi.errors import InternalError
 from lakedbapi.formats.base import Snapshot
 from lakedbapi.formats.ducklake import changes_made, inline, tags
 from lakedbapi.formats.ducklake.attempt import Attempt
 from lakedbapi.formats.ducklake.columns import Numbering, flatten, type_name
 from lakedbapi.formats.ducklake.ids import uuid7
+from lakedbapi.formats.ducklake.objects import parent_id
 from lakedbapi.formats.ducklake.paths import relative_to
 from lakedbapi.formats.ducklake.stats import fits
 from lakedbapi.model.catalog import Constraint, MacroInfo, PartitionSpec, SchemaInfo, TableInfo, ViewInfo
@@ -41,7 +42,6 @@ class Definitions:
         self._schemas = dict(base.schemas())
 
     def write(self) -> None:
-        self._check_not_nested()
         self._drop()
         for id, schema in self._changes.schemas.items():
             if schema is not None:
@@ -55,24 +55,6 @@ class Definitions:
         for macro in self._changes.macros.values():
             if macro is not None:
                 self._macro(macro)
-
-    def _check_not_nested(self) -> None:
-        """Nothing is made, or renamed, inside of a schema that lies in another one."""
-        schema = self._attempt.tables.schema
-        if "parent_schema_id" not in schema.c or not (self._changes.tables or self._changes.views):
-            return
-        nested = select(schema.c.schema_id).where(schema.c.parent_schema_id.is_not(None))
-        ids = set(self._attempt.connection.execute(nested).scalars())
-        tables, views = self._base.tables(), self._base.views()
-        names: list[tuple[TableInfo | ViewInfo | None, TableInfo | ViewInfo | None]] = []
-        names += [(found, tables.get(id)) for id, found in self._changes.tables.items()]
-        names += [(found, views.get(id)) for id, found in self._changes.views.items()]
-        for found, before in names:
-            if found and found.schema_id in ids and (before is None or before.name != found.name):
-                raise NotSupportedError(
-                    f"schema {self._schemas[found.schema_id].name!r} lies in another schema: tables and views in it "
-                    "can be read and changed, but not created or renamed here"
-                )
 
     # Drops
 
@@ -128,21 +110,29 @@ class Definitions:
                 schema_id=attempt.schema_ids[id],
                 schema_uuid=str(uuid.uuid4()),
                 begin_snapshot=attempt.snapshot_id,
-                schema_name=schema.name,
+                schema_name=schema.names[-1],
                 path=path,
                 path_is_relative=is_relative,
+                **self._parent(schema),
             )
-            attempt.made.add(changes_made.CREATED_SCHEMA, schema.name)
+            attempt.made.add(changes_made.CREATED_SCHEMA, *schema.names)
             attempt.schema_changed = True
             self._schemas[id] = schema
         self._tag(attempt.schema_id(id), tags.COMMENT, before.comment if before else None, schema.comment)
+
+    def _parent(self, schema: SchemaInfo) -> dict[str, int | None]:
+        """The column that says which schema it lies in, where there is one."""
+        if not self._attempt.tables.nests_schemas:
+            return {}
+        parent = parent_id(schema, self._schemas) if schema.parts else None
+        return {"parent_schema_id": None if parent is None else self._attempt.schema_id(parent)}
 
     # Tables
 
     def _table(self, id: int, table: TableInfo) -> None:
         before = self._base.tables().get(id)
         made = self._attempt.made
-        names = self._schemas[table.schema_id].name, table.name
+        names = *self._schemas[table.schema_id].names, table.name
         if before is None:
             final = self._created(id, table)
             made.add(changes_made.CREATED_TABLE, *names)
@@ -389,7 +379,7 @@ class Definitions:
             )
         commented = self._tag(final_id, tags.COMMENT, before.comment if before else None, view.comment)
         if before is None or named != (before.name, before.schema_id):
-            attempt.made.add(changes_made.CREATED_VIEW, self._schemas[view.schema_id].name, view.name)
+            attempt.made.add(changes_made.CREATED_VIEW, *self._schemas[view.schema_id].names, view.name)
         elif redefined or commented:
             attempt.made.add(changes_made.ALTERED_VIEW, id)
         if redefined or commented:
@@ -422,7 +412,7 @@ class Definitions:
                     default_value_type=type_name(parameter.default_type) if parameter.default_type else "unknown",
                 )
         word = changes_made.CREATED_TABLE_MACRO if macro.is_table else changes_made.CREATED_SCALAR_MACRO
-        attempt.made.add(word, self._schemas[macro.schema_id].name, macro.name)
+        attempt.made.add(word, *self._schemas[macro.schema_id].names, macro.name)
         attempt.schema_changed = True
 
 

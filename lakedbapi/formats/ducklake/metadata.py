@@ -416,6 +416,11 @@ class Tables:
                 _text("value"),
             )
 
+    @property
+    def nests_schemas(self) -> bool:
+        """Whether schemas can lie in others."""
+        return "parent_schema_id" in self.schema.c
+
     def inlined_delete(self, table_id: int) -> Table:
         """Deletes of single rows of data files: `row_id` is the position in the file. Exists once it was needed."""
         return _inlined_delete(self.schema_name, table_id)

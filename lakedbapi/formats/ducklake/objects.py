@@ -28,8 +28,9 @@ from lakedbapi.model.catalog import (
     SortField,
     TableInfo,
     ViewInfo,
+    nested_name,
 )
-from lakedbapi.model.sql_types import quote_identifier, quote_literal
+from lakedbapi.model.sql_types import quote_literal
 from lakedbapi.model.types import Decimal, Field, Identity, List, Map, Scalar, Schema, Struct, Type
 
 _QUOTED_NAME = re.compile(r'"((?:[^"]|"")*)"')
@@ -185,33 +186,41 @@ def _schemas(
     connection: Connection, tables: Tables, snapshot: int, data_path: str, comments: Mapping[int, Mapping[str, str]]
 ) -> Mapping[int, SchemaInfo]:
     schema = tables.schema
-    parent = schema.c.parent_schema_id if "parent_schema_id" in schema.c else null()
+    parent = schema.c.parent_schema_id if tables.nests_schemas else null()
     rows = connection.execute(
         select(schema.c.schema_id, schema.c.schema_name, schema.c.path, schema.c.path_is_relative, parent).where(
             visible(schema, snapshot)
         )
     ).all()
-    names = _schema_names({id: (name, parent_id) for id, name, _, _, parent_id in rows})
+    paths = _schema_parts({id: (name, parent_id) for id, name, _, _, parent_id in rows})
+    plain = [parts[0] for parts in paths.values() if len(parts) == 1]
     return {
-        id: SchemaInfo(id, names[id], resolve(data_path, path, is_relative), comments.get(id, {}).get(tags.COMMENT))
+        id: SchemaInfo(
+            id,
+            paths[id][0] if len(paths[id]) == 1 else nested_name(paths[id], plain),
+            resolve(data_path, path, is_relative),
+            comments.get(id, {}).get(tags.COMMENT),
+            paths[id] if len(paths[id]) > 1 else (),
+        )
         for id, _, path, is_relative, _ in rows
     }
 
 
-def _schema_names(schemas: Mapping[int, tuple[str, int | None]]) -> Mapping[int, str]:
-    """From own name and parent's id (format 1.1): the child `b` of `a` is called `a.b`, or `"a"."b"` if there is a
-    schema of just that name."""
-    plain = {name.casefold() for name, parent in schemas.values() if parent is None}
-    names: dict[int, str] = {}
+def _schema_parts(schemas: Mapping[int, tuple[str, int | None]]) -> Mapping[int, tuple[str, ...]]:
+    """The names of each schema from the outermost on, from its own name and its parent's id (format 1.1)."""
+    found: dict[int, tuple[str, ...]] = {}
     for id, (name, parent) in schemas.items():
         parts = [name]
         while parent is not None and parent in schemas and len(parts) <= len(schemas):
             parts.insert(0, schemas[parent][0])
             parent = schemas[parent][1]
-        joined = ".".join(parts)
-        taken = len(parts) > 1 and joined.casefold() in plain
-        names[id] = ".".join(quote_identifier(part) for part in parts) if taken else joined
-    return names
+        found[id] = tuple(parts)
+    return found
+
+
+def parent_id(schema: SchemaInfo, schemas: Mapping[int, SchemaInfo]) -> int:
+    """The id of the schema, out of `schemas`, that `schema` lies in."""
+    return next(id for id, other in schemas.items() if other.is_called(schema.parts[:-1]))
 
 
 def _tables(

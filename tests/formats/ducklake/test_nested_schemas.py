@@ -1,0 +1,198 @@
+"""Schemas inside of schemas (format 1.1): made, named and dropped by their full names, and noted as DuckLake
+notes them.
+
+No DuckDB that knows them can be had here: what the catalog holds is compared with what the specification says.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import lakedbapi
+from lakedbapi.errors import ConflictError, NotSupportedError, ProgrammingError
+
+
+class Lake:
+    def __init__(self, folder: Path, **options: str) -> None:
+        self.folder = folder
+        self.connection = lakedbapi.connect(folder, autocommit=True, alias="lake", **options)
+
+    def __call__(self, sql: str) -> list[tuple[Any, ...]]:
+        cursor = self.connection.execute(sql)
+        return cursor.fetchall() if cursor.description else []
+
+    def catalog(self, sql: str) -> list[tuple[Any, ...]]:
+        with sqlite3.connect(self.folder / "catalog.sqlite") as catalog:
+            return catalog.execute(sql).fetchall()
+
+    def changes(self) -> list[str]:
+        return [
+            text for (text,) in self.catalog("SELECT changes_made FROM ducklake_snapshot_changes ORDER BY snapshot_id")
+        ]
+
+
+@pytest.fixture
+def lake(tmp_path: Path) -> Iterator[Lake]:
+    """The schema `europe` in `sales`, `north` in that, and one that is just called "sales.asia"."""
+    lake = Lake(tmp_path, ducklake_version="1.1")
+    for name in ("sales", "sales.europe", "lake.sales.europe.north", '"sales.asia"'):
+        lake(f"CREATE SCHEMA {name}")
+    yield lake
+    lake.connection.close()
+
+
+ORDERS = "lake.sales.europe.orders"
+
+
+def test_the_catalog_has_parents_paths_and_quoted_names(lake: Lake) -> None:
+    lake(f"CREATE TABLE {ORDERS} (id INTEGER)")
+    lake(f"ALTER TABLE {ORDERS} RENAME TO o")
+    lake("CREATE VIEW lake.sales.europe.v AS SELECT 1 AS one")
+    lake('USE "sales.europe"')
+    lake("CREATE MACRO m(x) AS x + 1")
+    schemas = lake.catalog("SELECT schema_id, schema_name, parent_schema_id, path FROM ducklake_schema ORDER BY 1")
+    assert [row[:3] for row in schemas] == [
+        (0, "main", None),
+        (1, "sales", None),
+        (2, "europe", 1),
+        (3, "north", 2),
+        (4, "sales.asia", None),
+    ]
+    assert schemas[1][3] == "sales/"
+    assert len({path for *_, path in schemas}) == 5, "schemas in others have a folder of their own"
+    assert all(len(path) == 37 and path.endswith("/") for *_, path in schemas[2:])
+    assert lake.changes()[1:] == [
+        'created_schema:"sales"',
+        'created_schema:"sales"."europe"',
+        'created_schema:"sales"."europe"."north"',
+        'created_schema:"sales.asia"',
+        'created_table:"sales"."europe"."orders"',
+        'created_table:"sales"."europe"."o"',
+        'created_view:"sales"."europe"."v"',
+        'created_scalar_macro:"sales"."europe"."m"',
+    ]
+
+
+def test_tables_are_used_by_their_full_names(lake: Lake) -> None:
+    lake(f"CREATE TABLE {ORDERS} (id INTEGER, v VARCHAR)")
+    lake(f"INSERT INTO {ORDERS} VALUES (1, 'a')")
+    lake("INSERT INTO sales.europe.orders VALUES (2, 'b')")
+    version = len(lake.changes()) - 1
+    lake(f"UPDATE {ORDERS} SET v = 'z' WHERE id = 1")
+    lake(f"""
+        MERGE INTO {ORDERS} USING (VALUES (1, 'm'), (9, 'n')) s(id, v) ON orders.id = s.id
+        WHEN MATCHED THEN UPDATE SET v = s.v WHEN NOT MATCHED THEN INSERT VALUES (s.id, s.v)
+    """)
+    lake(f"DELETE FROM {ORDERS} WHERE id = 2")
+    lake(f"COMMENT ON TABLE {ORDERS} IS 'kept'")
+    lake(f"ALTER TABLE {ORDERS} ADD COLUMN n INTEGER")
+    rows = [(1, "m", None), (9, "n", None)]
+    assert lake(f"SELECT * FROM {ORDERS}") == rows
+    assert lake('SELECT * FROM "sales.europe".orders') == rows
+    assert lake(f"SELECT orders.id, {ORDERS}.v FROM {ORDERS} WHERE orders.id > 1") == [(9, "n")]
+    assert lake(f"SELECT a.id FROM {ORDERS} a JOIN {ORDERS} AS b USING (id) ORDER BY 1") == [(1,), (9,)]
+    assert lake(f"SELECT * FROM {ORDERS} FOR VERSION AS OF {version}") == [(1, "a"), (2, "b")]
+    assert lake("SHOW TABLES FROM sales.europe") == [("orders",)]
+    lake("CREATE TABLE lake.sales.europe.north.deep AS SELECT 5 AS i")
+    assert lake("SELECT i FROM lake.sales.europe.north.deep") == [(5,)]
+    lake('CREATE TABLE "sales.asia".orders AS SELECT 7 AS other')
+    assert lake('SELECT * FROM lake."sales.asia".orders') == [(7,)]
+    for missing in ("lake.sales.asia.orders", "lake.sales.europe.nothing"):
+        with pytest.raises(ProgrammingError, match="does not exist"):
+            lake(f"SELECT * FROM {missing}")
+
+
+def test_views_name_tables_by_their_full_names_whatever_the_lake_is_called(lake: Lake) -> None:
+    lake(f"CREATE TABLE {ORDERS} AS SELECT 1 AS id")
+    queries = (f"SELECT orders.id FROM {ORDERS}", 'SELECT id FROM "sales.europe".orders')
+    for number, query in enumerate(queries):
+        lake(f"CREATE VIEW v{number} AS {query}")
+    lake(f"CREATE VIEW lake.sales.europe.inside AS SELECT id FROM {ORDERS}")
+    texts = [text for (text,) in lake.catalog("SELECT sql FROM ducklake_view")]
+    assert len(texts) == 3
+    assert all('{DUCKLAKE_CATALOG}."sales"."europe"."orders"' in text for text in texts), texts
+    with lakedbapi.connect(lake.folder, alias="other") as other:
+        for view in ("v0", "v1", "other.sales.europe.inside"):
+            assert other.execute(f"SELECT * FROM {view}").fetchall() == [(1,)], view
+
+
+def test_options_and_maintenance_take_the_dotted_name(lake: Lake) -> None:
+    lake(f"CREATE TABLE {ORDERS} AS SELECT 1 AS id")
+    lake("CALL lake.set_option('parquet_compression', 'zstd', schema => 'sales.europe')")
+    assert lake.catalog("SELECT scope_id FROM ducklake_metadata WHERE key = 'parquet_compression'") == [(2,)]
+    assert lake("CALL ducklake_flush_inlined_data('lake', schema_name => 'sales.europe')") == [
+        ("sales.europe", "orders", 1)
+    ]
+
+
+def test_a_schema_goes_with_all_that_is_in_it(lake: Lake) -> None:
+    lake("CREATE TABLE lake.sales.europe.north.deep AS SELECT 5 AS i")
+    for name in ("sales", "lake.sales.europe", "sales.europe.north"):
+        with pytest.raises(ProgrammingError, match="is not empty"):
+            lake(f"DROP SCHEMA {name}")
+    lake("DROP SCHEMA sales CASCADE")
+    live = "SELECT schema_name FROM ducklake_schema WHERE end_snapshot IS NULL ORDER BY 1"
+    assert lake.catalog(live) == [("main",), ("sales.asia",)]
+    assert lake.changes()[-1] == "dropped_schema:3,dropped_schema:2,dropped_schema:1,dropped_table:5"
+    lake("CALL ducklake_expire_snapshots('lake', older_than => now())")
+    assert lake.catalog("SELECT count(*) FROM ducklake_schema") == [(2,)]
+
+
+def test_what_cannot_be_made(lake: Lake, tmp_path: Path) -> None:
+    with pytest.raises(ProgrammingError, match="exists already"):
+        lake("CREATE SCHEMA sales.Europe")
+    lake("CREATE SCHEMA IF NOT EXISTS lake.sales.europe")
+    with pytest.raises(ProgrammingError, match=r"sales\.africa does not exist.*create it before south"):
+        lake("CREATE SCHEMA lake.sales.africa.south")
+    plain = Lake(tmp_path / "plain")
+    plain("CREATE SCHEMA a")
+    with pytest.raises(NotSupportedError, match=r'DuckLake 1\.1 has; write "a\.b"'):
+        plain("CREATE SCHEMA a.b")
+    plain("CALL ducklake_migrate('lake', '1.1')")
+    plain("CREATE SCHEMA a.b")
+    plain.connection.close()
+
+
+@pytest.mark.parametrize(
+    ("mine", "theirs", "conflicts"),
+    [
+        ("CREATE SCHEMA sales.africa", "CREATE SCHEMA sales.Africa", True),
+        ("CREATE SCHEMA sales.africa", "CREATE SCHEMA africa", False),
+        ("CREATE SCHEMA sales.africa", "CREATE SCHEMA sales.europe.africa", False),
+        ("CREATE SCHEMA sales.africa", "DROP SCHEMA sales CASCADE", True),
+        ("DROP SCHEMA sales CASCADE", "CREATE SCHEMA sales.africa", True),
+        ("DROP SCHEMA sales.europe.north", "CREATE TABLE lake.sales.europe.north.t (i INTEGER)", True),
+    ],
+)
+def test_two_transactions(lake: Lake, tmp_path: Path, mine: str, theirs: str, conflicts: bool) -> None:
+    other = Lake(tmp_path)
+    lake("BEGIN")
+    lake(mine)
+    other(theirs)
+    if conflicts:
+        with pytest.raises(ConflictError):
+            lake("COMMIT")
+    else:
+        lake("COMMIT")
+    other.connection.close()
+
+
+def test_a_schema_and_its_inside_are_made_in_one_transaction(lake: Lake) -> None:
+    for statement in (
+        "BEGIN",
+        "CREATE SCHEMA a",
+        "CREATE SCHEMA lake.a.b",
+        "CREATE SCHEMA lake.a.b.c",
+        "CREATE TABLE lake.a.b.c.t AS SELECT 3 AS n",
+        "COMMIT",
+    ):
+        lake(statement)
+    assert lake("SELECT n FROM lake.a.b.c.t") == [(3,)]
+    assert lake.changes()[-1].startswith(
+        'created_schema:"a",created_schema:"a"."b",created_schema:"a"."b"."c",created_table:"a"."b"."c"."t"'
+    )
