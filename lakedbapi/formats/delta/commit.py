@@ -118,6 +118,11 @@ class TableCommit:
             if head is None:
                 withdraw(self._storage, self._plan.root)
             raise
+        except BaseException as error:
+            raise CommitUnknownError(
+                f"table {self._plan.table.name}: the commit was interrupted, so that nobody can tell whether it became "
+                f"version {attempt.version}; its files are kept"
+            ) from error
         if not committed:
             self._storage.delete(attempt.written)
             return -1

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from pyiceberg.exceptions import (
     CommitFailedException,
-    CommitStateUnknownException,
     NoSuchTableError,
     TableAlreadyExistsError,
 )
@@ -17,7 +16,7 @@ from pyiceberg.table.refs import MAIN_BRANCH
 from lakedbapi.errors import CommitUnknownError, ConflictError, Error, ProgrammingError
 from lakedbapi.formats.iceberg.attempt import Attempt
 from lakedbapi.formats.iceberg.conflicts import check, conflict
-from lakedbapi.formats.iceberg.failures import reported
+from lakedbapi.formats.iceberg.failures import may_be_done, reported
 from lakedbapi.formats.iceberg.plan import Plan
 from lakedbapi.formats.iceberg.sources import CatalogSource
 from lakedbapi.formats.iceberg.table import TableVersion
@@ -103,34 +102,44 @@ class TableCommit:
     ) -> bool:
         try:
             self._source.commit(self._identifier, requirements, updates, before=head)
-        except (CommitFailedException, TableAlreadyExistsError):
-            return False
         except NoSuchTableError as error:
             raise conflict(self._plan, "dropped the table") from error
         except Exception as error:
             if self._is_there(attempt, error):
                 return True
+            if isinstance(error, (CommitFailedException, TableAlreadyExistsError)):
+                return False
             with reported(f"table {self._plan.name}: the commit"):
                 raise
+        except BaseException as error:
+            raise self._unknown(attempt, "the commit was interrupted") from error
         return True
 
     def _is_there(self, attempt: Attempt, error: Exception) -> bool:
-        """Whether a commit is there whose answer was lost. CommitUnknownError when nobody can tell."""
-        unknown = CommitUnknownError(
-            f"table {self._plan.name}: the catalog did not answer, so that nobody can tell whether snapshot "
-            f"{attempt.snapshot_id} was committed: {error}. Look for it in history('{self._plan.table.name}'); its "
-            "files are kept"
-        )
+        """Whether a commit is there whose answer was lost, or which a client or a gateway repeated, and lost to itself.
+
+        CommitUnknownError when nobody can tell.
+        """
+        unknown = self._unknown(attempt, f"the catalog did not answer: {error}")
+        is_open = may_be_done(error, by_server=not self._source.checks_here)
         try:
             loaded = self._source.load(self._plan.namespace, self._identifier[-1])
         except Error:
-            raise unknown from error
+            if is_open:
+                raise unknown from error
+            return False
         snapshots = () if loaded is None else loaded.metadata.snapshots
         if attempt.has_snapshot and any(s.snapshot_id == attempt.snapshot_id for s in snapshots):
             return True
-        if isinstance(error, CommitStateUnknownException):
+        if is_open:
             raise unknown from error  # It may still be on its way.
         return False
+
+    def _unknown(self, attempt: Attempt, reason: str) -> CommitUnknownError:
+        return CommitUnknownError(
+            f"table {self._plan.name}: {reason}. So nobody can tell whether snapshot {attempt.snapshot_id} was "
+            f"committed: look for it in history('{self._plan.table.name}'); its files are kept"
+        )
 
     def _created_meanwhile(self) -> ConflictError:
         return ConflictError(

@@ -314,3 +314,22 @@ def test_an_outcome_that_nobody_knows_is_told(pair: Pair, table: Path, monkeypat
     with pytest.raises(CommitUnknownError, match="nobody can tell"):
         first.commit()
     assert len(list(table.glob("*.bin"))) == 1
+
+
+@pytest.mark.parametrize("statement", ["UPDATE t SET s = 'b' WHERE i < 50", "OPTIMIZE t"])
+def test_files_of_an_interrupted_commit_stay(
+    pair: Pair, table: Path, monkeypatch: pytest.MonkeyPatch, statement: str
+) -> None:
+    put: Put = Storage.put_if_absent
+
+    def interrupted(storage: Storage, path: str, data: bytes) -> None:
+        put(storage, path, data)
+        raise KeyboardInterrupt
+
+    first, _ = pair
+    monkeypatch.setattr(Storage, "put_if_absent", interrupted)
+    first.autocommit = True
+    with pytest.raises(CommitUnknownError, match="nobody can tell"):
+        first.execute(statement)
+    assert versions(table) == [0, 1, 2, 3]
+    assert fresh_values(table, "SELECT count(*) FROM t") == [200]

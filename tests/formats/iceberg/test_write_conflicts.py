@@ -3,13 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pytest
-from pyiceberg.exceptions import CommitStateUnknownException
+import requests
+from pyiceberg.exceptions import (
+    CommitFailedException,
+    CommitStateUnknownException,
+    ForbiddenError,
+    ServerError,
+    ServiceUnavailableError,
+    TableAlreadyExistsError,
+)
+from sqlalchemy.exc import DBAPIError
 
 import lakedbapi
-from lakedbapi.errors import CommitUnknownError, ConflictError, NotSupportedError
+from lakedbapi.errors import CommitUnknownError, ConflictError, NotSupportedError, OperationalError
 from lakedbapi.formats.iceberg.sources import CatalogSource
 from tests.formats.iceberg.writing import Lake, values
 
@@ -242,33 +252,116 @@ def test_two_tables_one_after_the_other(place: Lake) -> None:
 
 
 Commit = Callable[..., None]
+UNKNOWN = CommitStateUnknownException("gateway timeout")
 
 
 @pytest.fixture
-def lost_answer(monkeypatch: pytest.MonkeyPatch) -> Callable[[bool], None]:
-    """The next commits reach the catalog, or do not, and nobody says so."""
+def lost_answer(monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[Callable[[], None]]]:
+    """The next commits reach the catalog, or do not, and nobody says so. Returns those that arrive when they are
+    called."""
     real: Commit = CatalogSource.commit
 
-    def lose(arrives: bool) -> None:
+    def lose(arrives: bool, error: BaseException = UNKNOWN) -> list[Callable[[], None]]:
+        late: list[Callable[[], None]] = []
+
         def commit(source: CatalogSource, *args: Any, **options: Any) -> None:
+            late.append(partial(real, source, *args, **options))
             if arrives:
-                real(source, *args, **options)
-            raise CommitStateUnknownException("gateway timeout")
+                late.pop()()
+            raise error
 
         monkeypatch.setattr(CatalogSource, "commit", commit)
+        return late
 
     return lose
 
 
-def test_an_answer_that_was_lost_after_the_commit(place: Lake, lost_answer: Callable[[bool], None]) -> None:
+@pytest.mark.parametrize(
+    "error",
+    [
+        UNKNOWN,
+        requests.ReadTimeout("read timed out"),
+        CommitFailedException("a gateway repeated it, and its first try has been committed"),
+    ],
+    ids=lambda error: type(error).__name__,
+)
+def test_an_answer_that_was_lost_after_the_commit(
+    place: Lake, lost_answer: Callable[..., object], error: Exception
+) -> None:
     first, _ = two(place)
     first.execute("DELETE FROM t WHERE a = 1")
-    lost_answer(True)
+    lost_answer(True, error)
     first.commit()
     assert left(place) == [0, *range(2, 10)]
+    assert len(place.snapshots()) == 2
 
 
-def test_a_commit_of_which_nobody_knows(place: Lake, lost_answer: Callable[[bool], None]) -> None:
+def test_a_new_table_whose_answer_was_lost(place: Lake, lost_answer: Callable[..., object]) -> None:
+    lost_answer(True, TableAlreadyExistsError("a client repeated it"))
+    place.connect().execute(
+        f"CREATE TABLE t WITH ('format-version' = '{place.version}') AS SELECT i AS a FROM range(10) r(i)"
+    )
+    assert left(place) == list(range(10))
+
+
+class ReadTimeoutError(Exception):
+    """As that of botocore, which only Glue brings."""
+
+    __module__ = "botocore.exceptions"
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        UNKNOWN,
+        ServerError("500"),
+        ServiceUnavailableError("503"),
+        requests.ReadTimeout("read timed out"),
+        TimeoutError("timed out"),
+        DBAPIError("COMMIT", None, Exception("server closed the connection"), connection_invalidated=True),
+        ReadTimeoutError("Read timeout on endpoint URL"),
+        KeyboardInterrupt(),
+    ],
+    ids=lambda error: type(error).__name__,
+)
+@pytest.mark.parametrize("statement", ["INSERT INTO t VALUES (10, 'x')", "OPTIMIZE t"])
+def test_a_commit_that_arrives_later_finds_its_files(
+    place: Lake, lost_answer: Callable[..., list[Callable[[], None]]], statement: str, error: BaseException
+) -> None:
+    two(place)
+    lake = place.connect()
+    lake.execute("DELETE FROM t WHERE a < 4")
+    late = lost_answer(False, error)
+    with pytest.raises(CommitUnknownError, match="nobody can tell"):
+        lake.execute(statement)
+    late[0]()
+    assert left(place) == list(range(4, 11 if "INSERT" in statement else 10))
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        ForbiddenError("not allowed"),
+        DBAPIError("UPDATE", None, Exception("disk full")),
+        PermissionError("metadata: no permission"),
+    ],
+    ids=lambda error: type(error).__name__,
+)
+def test_a_commit_that_the_catalog_refused_leaves_no_files(
+    place: Lake, lost_answer: Callable[..., object], error: Exception
+) -> None:
+    first, _ = two(place)
+    first.execute("INSERT INTO t VALUES (100, 'x')")
+    before = set(place.root.rglob("*.*"))
+    lost_answer(False, error)
+    with pytest.raises(OperationalError, match=r"not allowed|disk full|no permission") as raised:
+        first.commit()
+    assert not isinstance(raised.value, CommitUnknownError)
+    first.rollback()
+    assert {path for path in set(place.root.rglob("*.*")) - before if "journal" not in path.name} == set()
+
+
+def test_a_commit_of_which_nobody_knows(place: Lake, lost_answer: Callable[..., object]) -> None:
     """It may still arrive: its files stay."""
     first, _ = two(place)
     first.execute("INSERT INTO t VALUES (100, 'x')")
