@@ -3,7 +3,7 @@ them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import groupby
@@ -141,20 +141,19 @@ class Contents:
             + sum(rows.rows.num_rows for rows in self.staged_rows)
         )
 
-    def delete(self, parts: Parts, part: npt.NDArray[np.int64], position: npt.NDArray[np.int64]) -> RowChanges:
-        """The row changes after the rows at these addresses of a scan with `parts` are deleted as well.
+    def delete(self, parts: Parts, positions: Mapping[int, DeleteVector]) -> RowChanges:
+        """The row changes after the rows at `positions` in each of `parts` of a scan are deleted as well.
 
-        Addresses are distinct and were live. A file whose last live row goes is removed as a whole.
+        They were live. A file whose last live row goes is removed as a whole.
         """
         changes = self.rows
         deleted, removed = dict(changes.deleted), set(changes.removed)
         deleted_rows = dict(changes.deleted_rows)
         staged_files: list[StagedFile | None] = list(changes.files)
         staged_rows: list[StagedRows | None] = list(changes.rows)
-        for number, positions in _by_part(part, position):
+        for number, vector in positions.items():
             kind, key = int(parts.kinds[number]), int(parts.keys[number])
-            vector = DeleteVector.of(positions)
-            gone = len(positions) == int(parts.live[number])
+            gone = len(vector) == int(parts.live[number])
             if kind == FILE and gone:
                 removed.add(key)
                 deleted.pop(key, None)
@@ -168,7 +167,7 @@ class Contents:
                 deleted_rows[group] = deleted_rows[group] | vector if group in deleted_rows else vector
             else:
                 assert kind == STAGED_ROWS
-                staged_rows[key] = None if gone else _without(changes.rows[key], positions)
+                staged_rows[key] = None if gone else _without(changes.rows[key], vector)
         return replace(
             changes,
             rows=tuple(rows for rows in staged_rows if rows is not None),
@@ -512,22 +511,7 @@ def _staged_row_group(index: int, staged: StagedRows) -> RowGroup:
     return RowGroup(f"staged:{index}", staged.rows, row_ids=staged.row_ids)
 
 
-def _without(staged: StagedRows, positions: npt.NDArray[np.int64]) -> StagedRows:
-    keep = np.ones(staged.rows.num_rows, np.bool_)
-    keep[positions] = False
-    mask = pa.array(keep)
+def _without(staged: StagedRows, deleted: DeleteVector) -> StagedRows:
+    mask = pa.array(~deleted.mask(staged.rows.num_rows))
     row_ids, versions = (None if of is None else of.filter(mask) for of in (staged.row_ids, staged.row_versions))
     return StagedRows(staged.rows.filter(mask), row_ids, versions)
-
-
-def _by_part(
-    part: npt.NDArray[np.int64], position: npt.NDArray[np.int64]
-) -> Iterable[tuple[int, npt.NDArray[np.int64]]]:
-    """(part number, its positions) for every part that occurs."""
-    if not len(part):
-        return ()
-    if np.any(part[1:] < part[:-1]):
-        order = np.argsort(part, kind="stable")
-        part, position = part[order], position[order]
-    starts = np.flatnonzero(np.r_[True, part[1:] != part[:-1]])
-    return zip(part[starts].tolist(), np.split(position, starts[1:]), strict=True)

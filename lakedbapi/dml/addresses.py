@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 from pyroaring import BitMap64
 
 from lakedbapi.model.delete_vector import DeleteVector
@@ -39,16 +38,9 @@ class Addresses:
     position: Positions
 
     @classmethod
-    def of(cls, rows: pa.Table) -> Addresses:
+    def of(cls, rows: pa.Table | pa.RecordBatch) -> Addresses:
         """From the first two columns of `rows`."""
         return cls(rows.column(0).to_numpy(), rows.column(1).to_numpy())
-
-    @classmethod
-    def of_lists(cls, rows: pa.Table) -> Addresses:
-        """From a part number and the list of its positions in each row."""
-        counts = pc.list_value_length(rows.column(1)).to_numpy()
-        positions = [chunk.flatten().to_numpy() for chunk in rows.column(1).chunks]
-        return cls(np.repeat(rows.column(0).to_numpy(), counts), np.concatenate([_NOTHING, *positions]))
 
     @classmethod
     def joined(cls, pieces: Sequence[Addresses]) -> Addresses:
@@ -64,6 +56,11 @@ class Addresses:
 
     def __len__(self) -> int:
         return len(self.part)
+
+    @property
+    def by_part(self) -> Mapping[int, DeleteVector]:
+        """The positions in each part that occurs."""
+        return {part: DeleteVector.of(positions) for part, positions in _split(self)}
 
     def among(self, positions: Mapping[int, DeleteVector]) -> npt.NDArray[np.bool_]:
         """Which of these are at one of `positions`, by part."""
@@ -115,6 +112,32 @@ class Repeats:
         repeated, others = (np.concatenate(column) for column in zip(*self._repeated, strict=True))
         firsts = fingerprints[order][np.searchsorted(keys[order], repeated)]
         return len(np.unique(repeated[firsts != others]))
+
+
+def positions_by_part(rows: Iterable[pa.RecordBatch]) -> Mapping[int, DeleteVector]:
+    """As `Addresses.by_part`, of addresses that are the first two columns of `rows` and are forgotten as they come: all
+    of them together would take a hundred times as much memory."""
+    found: dict[int, BitMap64] = {}
+    for batch in rows:
+        for part, positions in _split(Addresses.of(batch)):
+            some = DeleteVector.of(positions).bitmap
+            if part in found:
+                found[part] |= some
+            else:
+                found[part] = some
+    return {part: DeleteVector(found[part]) for part in sorted(found)}
+
+
+def _split(addresses: Addresses) -> Iterator[tuple[int, Positions]]:
+    """(part number, its positions) for every part that occurs."""
+    part, position = addresses.part, addresses.position
+    if not len(part):
+        return
+    if np.any(part[1:] < part[:-1]):
+        order = np.argsort(part, kind="stable")
+        part, position = part[order], position[order]
+    starts = np.flatnonzero(np.r_[True, part[1:] != part[:-1]])
+    yield from zip(part[starts].tolist(), np.split(position, starts[1:]), strict=True)
 
 
 def first_of_each(addresses: Addresses) -> npt.NDArray[np.int64]:

@@ -24,11 +24,14 @@ from lakedbapi.dml.target import Target
 from lakedbapi.engine.base import Query, Relation, RelationName
 from lakedbapi.errors import DataError
 from lakedbapi.model.changes import Operation, RowChanges
+from lakedbapi.model.delete_vector import DeleteVector
 from lakedbapi.model.scan import Scan
 from lakedbapi.query.exhaustive import reads_all
 from lakedbapi.query.prune import Pruning, prune
 from lakedbapi.sql.statements import Delete, Truncate
 from lakedbapi.transaction import Parts
+
+_NOTHING = DeleteVector()
 
 
 def truncate(context: Context, statement: Truncate) -> Counted:
@@ -62,16 +65,15 @@ def delete_rows(
     rows = None
     if statement.source or statement.returning:
         rows = target.fetch(_matching(target, statement, scan, extra or {}))
-    addresses = matching(target, statement, scan, parts, extra) if rows is None else Addresses.of(rows)
     if rows is not None and statement.source:
-        first = first_of_each(addresses)
-        addresses, rows = addresses.take(first), rows.take(pa.array(first))
+        rows = rows.take(pa.array(first_of_each(Addresses.of(rows))))
+    found = matching(target, statement, scan, parts, extra) if rows is None else Addresses.of(rows).by_part
     dropped = int(target.live_counts[whole].sum())
-    count = len(addresses) + dropped
+    count = sum(map(len, found.values())) + dropped
     returned, types = _returned(target, statement, rows) if rows is not None and statement.returning else (None, ())
     if count:
         new_rows = NewRows(target)
-        changes = drop_files(target, target.contents.delete(parts, addresses.part, addresses.position), whole)
+        changes = drop_files(target, target.contents.delete(parts, found), whole)
         operation = Operation(
             "delete",
             target.table.id,
@@ -133,18 +135,19 @@ def matching(
     scan: Scan,
     parts: Parts,
     extra: Mapping[RelationName, Relation] | None = None,
-) -> Addresses:
-    """The addresses of all matches, ordered by part.
+) -> Mapping[int, DeleteVector]:
+    """The positions of all matches, by part.
 
     A condition may fail for a row that is not there any more, which must not fail the statement.
     """
     if has_few_deleted(scan, parts):
         try:
-            found = target.fetch_addresses(_matching(target, statement, scan.with_deleted, extra or {}))
-            return found.take(np.flatnonzero(~found.among(scan.deleted)))
+            found = target.fetch_positions(_matching(target, statement, scan.with_deleted, extra or {}))
+            left = {part: own - scan.deleted.get(part, _NOTHING) for part, own in found.items()}
+            return {part: own for part, own in left.items() if own}
         except DataError:
             pass
-    return target.fetch_addresses(_matching(target, statement, scan, extra or {}))
+    return target.fetch_positions(_matching(target, statement, scan, extra or {}))
 
 
 def _matching(target: Target, statement: Delete, scan: Scan, extra: Mapping[RelationName, Relation]) -> Query:

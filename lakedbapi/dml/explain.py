@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
 
 from lakedbapi.context import Context
-from lakedbapi.dml.addresses import Addresses, first_of_each
 from lakedbapi.dml.delete import count_rows, drop_files, matching, reading, whole_files
 from lakedbapi.dml.merge import merging
 from lakedbapi.dml.namesakes import told_apart
 from lakedbapi.dml.new_rows import MEMORY_LIMIT
 from lakedbapi.dml.strategy import Policy, touched
 from lakedbapi.dml.target import Target
+from lakedbapi.model.delete_vector import DeleteVector
 from lakedbapi.query.prune import prune
 from lakedbapi.sql.statements import Delete, Insert, Merge, Truncate, Update
 from lakedbapi.transaction import Parts
@@ -47,7 +47,7 @@ def _lines(target: Target, statement: Insert | Update | Delete | Merge | Truncat
         return
     if isinstance(statement, Merge):
         plan = merging(target, statement)
-        addresses, parts = plan.touched()
+        found, parts = plan.touched()
         keep, whole = plan.keep, np.zeros(count, np.bool_)
     else:
         where = _as_delete(statement)
@@ -56,10 +56,8 @@ def _lines(target: Target, statement: Insert | Update | Delete | Merge | Truncat
         whole = whole_files(target, where, pruning) & isinstance(statement, Delete)
         keep = pruning.keep & ~whole
         scan, parts = target.contents.scan(keep)
-        addresses = matching(target, where, scan, parts)
-    yield from _touched_lines(
-        target, addresses.take(first_of_each(addresses)), parts, keep, whole, type(statement).__name__.lower()
-    )
+        found = matching(target, where, scan, parts)
+    yield from _touched_lines(target, found, parts, keep, whole, type(statement).__name__.lower())
 
 
 def _is_everything(statement: Delete) -> bool:
@@ -83,7 +81,7 @@ def _as_delete(statement: Update | Delete) -> Delete:
 
 def _touched_lines(
     target: Target,
-    addresses: Addresses,
+    positions: Mapping[int, DeleteVector],
     parts: Parts,
     keep: npt.NDArray[np.bool_],
     whole: npt.NDArray[np.bool_],
@@ -92,8 +90,9 @@ def _touched_lines(
     count, read, dropped = len(keep), int(keep.sum()), int(whole.sum())
     yield f"files: {count:,} live, {count - read - dropped:,} pruned, {dropped:,} dropped whole unread, {read:,} read"
     unread = int(target.live_counts[whole].sum())
-    yield f"rows: {len(addresses) + unread:,} matched" + (f", {unread:,} of them unread" if unread else "")
-    changes = drop_files(target, target.contents.delete(parts, addresses.part, addresses.position), whole)
+    matched = sum(map(len, positions.values()))
+    yield f"rows: {matched + unread:,} matched" + (f", {unread:,} of them unread" if unread else "")
+    changes = drop_files(target, target.contents.delete(parts, positions), whole)
     gone = len(changes.removed - target.contents.rows.removed) - dropped
     if gone:
         yield f"files: {gone:,} more dropped whole, since no row is left"

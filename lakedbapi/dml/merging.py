@@ -20,6 +20,7 @@ from lakedbapi.dml.target import Target
 from lakedbapi.engine.base import Query
 from lakedbapi.errors import IntegrityError, ProgrammingError
 from lakedbapi.model.changes import MergeClause, Operation
+from lakedbapi.model.delete_vector import DeleteVector
 from lakedbapi.model.sql_types import sql_type
 from lakedbapi.transaction import Parts
 
@@ -75,7 +76,7 @@ class Merging:
         returned, types = collected.evaluate() if self.returning else (None, ())
         counts = collected.counts
         if sum(counts.values()):
-            changes = target.contents.delete(parts, addresses.part, addresses.position)
+            changes = target.contents.delete(parts, addresses.by_part)
             changes = new_rows.onto(settle(target, changes, new_rows, "merge"))
             target.stage(changes, new_rows.identities, operation=self._operation(collected))
         return Counted(sum(counts.values()), returned, types, counts[INSERT], counts[UPDATE], counts[DELETE])
@@ -105,13 +106,13 @@ class Merging:
             self.target.may_match(self.bounds),
         )
 
-    def touched(self) -> tuple[Addresses, Parts]:
-        """The rows of the target that would be updated or deleted."""
+    def touched(self) -> tuple[Mapping[int, DeleteVector], Parts]:
+        """The rows of the target that would be updated or deleted: positions by part."""
         query, parts = self._query()
         query = replace(
             query, sql=f"SELECT _lake_p, _lake_n, _lake_clause FROM ({query.sql}) WHERE _lake_p IS NOT NULL"
         )
-        return Addresses.of(self.target.fetch(query)), parts
+        return self.target.fetch_positions(query), parts
 
     def _query(self) -> tuple[Query, Parts]:
         scan, parts = self.target.contents.scan(self.keep)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -13,7 +13,7 @@ import pyarrow as pa
 from sqlglot import exp
 
 from lakedbapi.context import Context
-from lakedbapi.dml.addresses import Addresses
+from lakedbapi.dml.addresses import positions_by_part
 from lakedbapi.engine.base import (
     PART,
     POSITION,
@@ -30,6 +30,7 @@ from lakedbapi.errors import NotSupportedError, ProgrammingError
 from lakedbapi.formats.base import Capabilities, Catalog, Snapshot
 from lakedbapi.model.catalog import SchemaInfo, TableInfo
 from lakedbapi.model.changes import Operation, RowChanges
+from lakedbapi.model.delete_vector import DeleteVector
 from lakedbapi.model.scan import Scan, live_counts
 from lakedbapi.model.sql_types import quote_identifier
 from lakedbapi.model.types import Field
@@ -222,14 +223,10 @@ class Target:
         with _plain_errors():
             return self.context.engine.fetch(query)
 
-    def fetch_addresses(self, query: Query) -> Addresses:
-        """The addresses that `query` selects, ordered by part.
-
-        An engine returns rows in the order of the files, for which it reads the parts of a UNION ALL one by one; to
-        aggregate them, it reads several at a time.
-        """
-        sql = f"SELECT p, list(n) FROM ({query.sql}) AS _lake_found(p, n) GROUP BY p ORDER BY p"
-        return Addresses.of_lists(self.fetch(replace(query, sql=sql)))
+    def fetch_positions(self, query: Query) -> Mapping[int, DeleteVector]:
+        """The positions of the rows whose addresses `query` selects, by part."""
+        with _plain_errors(), closing(self.context.engine.query(query)) as result:
+            return positions_by_part(result.reader())
 
     def open(self, query: Query) -> Result:
         """Start, to be read as it comes."""

@@ -109,7 +109,7 @@ class Updating:
             )
         returned, types = self._evaluate() if self._returning else (None, ())
         if len(addresses):
-            changes = target.contents.delete(parts, addresses.part, addresses.position)
+            changes = target.contents.delete(parts, addresses.by_part)
             changes = self._new_rows.onto(settle(target, changes, self._new_rows, "update"))
             operation = Operation(
                 "update",

@@ -318,7 +318,7 @@ class _Purge:
             addresses = Addresses.of(self._query(subject, table, scan))
             if len(addresses):
                 new_rows = NewRows(target)
-                deleted = target.contents.delete(parts, addresses.part, addresses.position)
+                deleted = target.contents.delete(parts, addresses.by_part)
                 changes = new_rows.onto(strategy.settle(target, deleted, new_rows, "delete"))
                 # Without the condition, which has values of the rows.
                 operation = Operation("delete", table.id, deleted=len(addresses))

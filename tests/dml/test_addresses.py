@@ -2,26 +2,31 @@ from __future__ import annotations
 
 import numpy as np
 import pyarrow as pa
-import pytest
 
-from lakedbapi.dml.addresses import Addresses
+from lakedbapi.dml.addresses import Addresses, positions_by_part
 from lakedbapi.model.delete_vector import DeleteVector
 
-LISTS = pa.schema([("p", pa.int64()), ("n", pa.list_(pa.int64()))])
+
+def batch(*addresses: tuple[int, int]) -> pa.RecordBatch:
+    columns = ([address[i] for address in addresses] for i in (0, 1))
+    return pa.record_batch([pa.array(column, pa.int64()) for column in columns], ["p", "n"])
 
 
-@pytest.mark.parametrize("chunks", [1, 2])
-def test_lists_of_positions_become_an_address_for_each(chunks: int) -> None:
-    rows = pa.table({"p": [2, 5], "n": [[7, 3], [0]]}, schema=LISTS)
-    table = pa.concat_tables([rows.slice(i * (2 // chunks), 2 // chunks) for i in range(chunks)])
-    addresses = Addresses.of_lists(table)
-    assert addresses.part.tolist() == [2, 2, 5]
-    assert addresses.position.tolist() == [7, 3, 0]
+def test_positions_are_gathered_by_part_from_batches_in_any_order() -> None:
+    found = positions_by_part([batch((5, 7), (2, 3), (5, 0)), batch(), batch((2, 9), (2, 1))])
+    assert list(found) == [2, 5]
+    assert [vector.to_numpy().tolist() for vector in found.values()] == [[1, 3, 9], [0, 7]]
 
 
-def test_no_lists_are_no_addresses() -> None:
-    assert len(Addresses.of_lists(LISTS.empty_table())) == 0
-    assert len(Addresses.of_lists(pa.Table.from_batches([], LISTS))) == 0
+def test_no_rows_are_no_parts() -> None:
+    assert positions_by_part([]) == {}
+    assert positions_by_part([batch()]) == {}
+
+
+def test_each_part_of_addresses_has_its_positions() -> None:
+    found = Addresses(np.array([4, 1, 1, 4]), np.array([2, 9, 5, 1])).by_part
+    assert {part: vector.to_numpy().tolist() for part, vector in found.items()} == {1: [5, 9], 4: [1, 2]}
+    assert Addresses.joined([]).by_part == {}
 
 
 def test_addresses_are_found_among_positions_by_part() -> None:
