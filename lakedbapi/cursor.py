@@ -114,7 +114,7 @@ class Cursor:
     def executemany(self, operation: str, seq_of_parameters: Iterable[Parameters]) -> Cursor:
         """Run one INSERT, UPDATE, DELETE or MERGE for every parameter set, as a whole; `rowcount` is the sum."""
         with self._running(operation):
-            sets = list(seq_of_parameters)
+            sets = _parameter_sets(seq_of_parameters)
             if sets:
                 self._take(self.connection.session.execute_many(operation, sets, as_of=self._as_of), operation)
             else:
@@ -287,6 +287,15 @@ class Cursor:
     def _check_open(self) -> None:
         if self._closed or self.connection.closed:
             raise InterfaceError("the cursor is closed" if self._closed else "the cursor's connection is closed")
+
+
+def _parameter_sets(given: Any) -> list[Parameters]:
+    if isinstance(given, (str, bytes, Mapping)) or hasattr(given, "columns") or not isinstance(given, Iterable):
+        raise ProgrammingError(
+            f"executemany takes a sequence of parameter sets, [(1, 'a'), (2, 'b')], not a {type(given).__name__}; "
+            "adbc_ingest takes Arrow tables and data frames"
+        )
+    return list(given)
 
 
 def _require(package: str) -> None:

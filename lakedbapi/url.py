@@ -6,7 +6,8 @@ import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from datetime import datetime, timezone
+from datetime import date, datetime, timezone
+from operator import index
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -153,14 +154,14 @@ def masked(text: str) -> str:
     return re.sub(r"(?i)\b(passw\w*)\s*=\s*('(?:\\.|[^'\\])*'|[^\s&]*)", r"\1=***", text)
 
 
-def point(value: AsOf | int | str | datetime, *, refs: bool = False) -> AsOf:
+def point(value: AsOf | int | str | date, *, refs: bool = False) -> AsOf:
     """The point in time that `as_of` names: a version, a timestamp (naive = UTC), or with `refs` a branch or tag."""
     if isinstance(value, AsOf):
         return value
-    if isinstance(value, bool):
-        raise InterfaceError("as_of must be a version (int), a timestamp or a text of one, not a bool")
-    if isinstance(value, int):
-        return AsOf(version=value)
+    if hasattr(value, "__index__") and not isinstance(value, bool):
+        return AsOf(version=index(value))
+    if isinstance(value, date) and not isinstance(value, datetime):
+        value = datetime(value.year, value.month, value.day)
     if isinstance(value, str):
         text = value.strip()
         if re.fullmatch(r"\d+", text):
@@ -173,6 +174,8 @@ def point(value: AsOf | int | str | datetime, *, refs: bool = False) -> AsOf:
             raise InterfaceError(
                 f"as_of={text!r} is neither a version nor a timestamp such as '2026-03-01 12:00:00+00:00'"
             ) from None
+    if not isinstance(value, datetime):
+        raise InterfaceError(f"as_of must be a version, a timestamp or a text of one, not a {type(value).__name__}")
     return AsOf(timestamp=value if value.tzinfo is not None else value.replace(tzinfo=timezone.utc))
 
 
@@ -460,7 +463,7 @@ def _catalog_kind(path: Path) -> str:
 
 
 def _absolute(path: str) -> str:
-    return os.path.abspath(os.path.expanduser(path))
+    return re.sub("^//+", "/", os.path.abspath(os.path.expanduser(path)))
 
 
 def _alias_of(location: str) -> str:

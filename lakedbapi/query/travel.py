@@ -5,6 +5,8 @@ from __future__ import annotations
 import datetime
 from typing import Any
 
+import numpy as np
+
 from lakedbapi.context import Context
 from lakedbapi.engine.base import Query
 from lakedbapi.errors import NotSupportedError, ProgrammingError
@@ -18,10 +20,17 @@ from lakedbapi.sql.statements import Name, Travel
 def point_of(context: Context, travel: Travel) -> AsOf:
     """The point that a time-travel clause names."""
     catalog = catalog_view(context, _alias(context, travel.of)).catalog
-    value = constant(context, travel.value)
+    value = _plain(constant(context, travel.value))
     if value is None:
         raise ProgrammingError(f"{travel.of} cannot be read at {travel.kind} NULL: give a {travel.kind}")
     return version_of(catalog, travel.of, value) if travel.kind == "version" else timestamp_of(context, catalog, value)
+
+
+def _plain(value: Any) -> Any:
+    """NumPy's scalars as Python's, which have no fractions of microseconds."""
+    if isinstance(value, np.datetime64):
+        return value.astype("datetime64[us]").item()
+    return value.item() if isinstance(value, np.generic) else value
 
 
 def instant(context: Context, value: Any) -> datetime.datetime | None:

@@ -218,6 +218,16 @@ _FOREIGN = (
     (r".* minus( all)? ?(select|\()", "MINUS", "EXCEPT"),
     (r".* <= >", "<=>", "IS NOT DISTINCT FROM"),
     (r".* (cross|outer) apply\b", "APPLY", "CROSS JOIN LATERAL (…), or LEFT JOIN LATERAL (…) ON true"),
+    (
+        r".*\binterval ([$?]\S*|: \w+) (year|quarter|month|week|day|hour|minute|second)s?\b",
+        "INTERVAL with a bare parameter",
+        "INTERVAL (?) DAY, or a timedelta as the parameter",
+    ),
+    (
+        r".*\b(date|time|timestamp|timestamptz) ([$?]\S*|: \w+)",
+        "a type before a parameter",
+        "CAST(? AS DATE), or a date as the parameter",
+    ),
     (r".* connect by\b", "CONNECT BY", "WITH RECURSIVE name AS (…)"),
     (
         r".* @ @",

@@ -10,6 +10,7 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
+from pyarrow import dataset
 
 import lakedbapi
 from lakedbapi import Cursor, InterfaceError, NotSupportedError, ProgrammingError
@@ -134,6 +135,9 @@ SOURCES = {
     "pandas": lambda: DATA.to_pandas(),
     "polars": lambda: pl.DataFrame(DATA),
     "relation": lambda: duckdb.from_arrow(DATA),
+    "dataset": lambda: dataset.dataset(DATA),
+    "scanner": lambda: dataset.dataset(DATA).scanner(batch_size=2),
+    "struct array": lambda: DATA.to_struct_array(),
 }
 
 

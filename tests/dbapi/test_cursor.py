@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pandas as pd
+import pyarrow as pa
 import pytest
 
 import lakedbapi
@@ -122,6 +124,12 @@ def test_executemany_sums_the_counts(items: Cursor) -> None:
 def test_executemany_without_parameters_does_nothing(items: Cursor) -> None:
     items.executemany("INSERT INTO items (id) VALUES (?)", [])
     assert (items.rowcount, items.description) == (0, None)
+
+
+@pytest.mark.parametrize("given", [None, 5, "ab", {}, {"id": 1}, pd.DataFrame({"id": [1]}), pa.table({"id": [1]})])
+def test_executemany_refuses_what_is_no_sequence_of_parameter_sets(items: Cursor, given: Any) -> None:
+    with pytest.raises(ProgrammingError, match=r"takes a sequence of parameter sets.*adbc_ingest"):
+        items.executemany("INSERT INTO items (id) VALUES (?)", given)
 
 
 def test_executemany_refuses_a_query(items: Cursor) -> None:

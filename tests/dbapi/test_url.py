@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import sqlite3
-from datetime import datetime, timezone
+from datetime import date, datetime, timezone
 from pathlib import Path
 
 import duckdb
+import numpy as np
 import pytest
 
 from lakedbapi import AsOf, InterfaceError, ProgrammingError
@@ -58,6 +59,8 @@ def test_what_lies_at_a_path_tells_its_format(tmp_path: Path) -> None:
         ("ducklake+mysql://me:pw@host/db", "ducklake", "mysql://me:pw@host/db"),
         ("delta:///warehouse", "delta", "{cwd}/warehouse"),
         ("delta:////warehouse", "delta", "/warehouse"),
+        ("delta://///warehouse", "delta", "/warehouse"),
+        ("ducklake+sqlite://///abs/c.db", "ducklake", "sqlite:/abs/c.db"),
         ("delta+s3://bucket/prefix", "delta", "s3://bucket/prefix"),
         ("iceberg+rest://host:8181/?warehouse=wh", "iceberg", "rest://host:8181/"),
         ("iceberg+sqlite:///cat.db", "iceberg", "sqlite:///cat.db"),
@@ -143,12 +146,20 @@ def test_arguments_win_over_the_query() -> None:
         ("3", AsOf(version=3)),
         ("2026-03-01 12:00:00", AsOf(timestamp=datetime(2026, 3, 1, 12, tzinfo=timezone.utc))),
         ("2026-03-01T12:00:00Z", AsOf(timestamp=datetime(2026, 3, 1, 12, tzinfo=timezone.utc))),
+        (np.int64(3), AsOf(version=3)),
+        (date(2026, 3, 1), AsOf(timestamp=datetime(2026, 3, 1, tzinfo=timezone.utc))),
         (datetime(2026, 3, 1), AsOf(timestamp=datetime(2026, 3, 1, tzinfo=timezone.utc))),
     ],
 )
 def test_as_of_makes_a_read_only_connection_at_that_point(value: object, point: AsOf) -> None:
     options = parse("shop", as_of=value)
     assert (options.as_of, options.read_only) == (point, True)
+
+
+@pytest.mark.parametrize("value", [True, 2.0, [3]])
+def test_as_of_of_another_type_is_refused(value: object) -> None:
+    with pytest.raises(InterfaceError, match="as_of must be a version, a timestamp or a text of one, not a"):
+        parse("shop", as_of=value)
 
 
 def test_as_of_may_be_a_branch_where_the_format_has_them() -> None:

@@ -9,10 +9,14 @@ import os
 import subprocess
 import sys
 import uuid
+from array import array
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import pandas as pd
+import pyarrow as pa
 import pytest
 
 import lakedbapi
@@ -183,3 +187,44 @@ def test_the_machines_time_zone_plays_no_part(tmp_path: Path) -> None:
         [sys.executable, "-c", program], env=environment, cwd=tmp_path, capture_output=True, check=True
     )
     assert eval(run.stdout, {"datetime": dt}) == [(dt.datetime(2026, 7, 1, 12, tzinfo=UTC), "2026-07-01")]
+
+
+ONE_AND_THREE = [
+    {1, 3},
+    frozenset([1, 3]),
+    range(1, 4, 2),
+    np.array([1, 3]),
+    pd.Series([1, 3], index=[7, 8]),
+    array("i", [1, 3]),
+    pa.array([1, 3]),
+    pa.chunked_array([[1], [3]]),
+]
+
+
+@pytest.mark.parametrize("values", ONE_AND_THREE, ids=lambda values: type(values).__name__)
+def test_what_holds_several_values_is_a_list(items: Cursor, values: Any) -> None:
+    assert items.execute("SELECT id FROM items WHERE id IN ? ORDER BY id", [values]).fetchall() == [(1,), (3,)]
+    assert items.execute("DELETE FROM items WHERE id IN ?", [values]).rowcount == 2
+
+
+def test_pandas_na_is_null(items: Cursor) -> None:
+    assert items.execute("SELECT ? IS NULL", [pd.NA]).fetchone() == (True,)
+    names, prices = pd.Series(["x", pd.NA], dtype=object), pd.array([None, 1], "Int64")
+    frame = pd.DataFrame({"id": [7, 8], "name": names, "price": prices})
+    items.executemany("INSERT INTO items VALUES (?, ?, ?)", frame.itertuples(index=False))
+    rows = items.execute("SELECT * FROM items WHERE id > 6 ORDER BY id").fetchall()
+    assert rows == [(7, "x", None), (8, None, Decimal("1.00"))]
+
+
+@pytest.mark.parametrize("version", [np.int64(1), np.int32(1), "1"])
+def test_versions_may_be_numpys(items: Cursor, version: Any) -> None:
+    items.connection.commit()
+    before = items.execute("SELECT count(*) FROM items AT (VERSION => 1)").fetchall()
+    assert items.execute("SELECT count(*) FROM items AT (VERSION => ?)", [version]).fetchall() == before
+
+
+def test_points_in_time_may_be_numpys(items: Cursor) -> None:
+    items.connection.commit()
+    now = dt.datetime.now(UTC).replace(tzinfo=None) + dt.timedelta(seconds=1)
+    for point in (np.datetime64(now), np.datetime64(now, "ns"), pd.Timestamp(now)):
+        assert items.execute("SELECT count(*) FROM items AT (TIMESTAMP => ?)", [point]).fetchone() == (3,)

@@ -117,6 +117,8 @@ FOREIGN = [
     ("SELECT * FROM t CROSS APPLY (SELECT 1) x", "LATERAL"),
     ("SELECT * FROM t CONNECT BY PRIOR id = id", "WITH RECURSIVE"),
     ("SELECT @@version", "version()"),
+    ("SELECT id FROM t WHERE now() > now() - INTERVAL ? DAY", "INTERVAL (?) DAY"),
+    ("SELECT id FROM t WHERE now() > DATE ?", "CAST(? AS DATE)"),
     ("USE WAREHOUSE w", "USE schema"),
     ("GO", "executescript"),
     ("COMMIT TRAN", "BEGIN anew"),

@@ -65,16 +65,20 @@ def to_duckdb(value: object, where: str) -> object:
         return _decimal(value, where)
     if isinstance(value, (bytearray, memoryview)):
         return bytes(value)
-    if isinstance(value, (list, tuple)):
+    if isinstance(value, (list, tuple, set, frozenset, range)):
         return [to_duckdb(item, where) for item in value]
     if isinstance(value, dict):
         return {key: to_duckdb(item, where) for key, item in value.items()}
     if isinstance(value, np.generic):
         return _numpy(value, where)
-    if isinstance(value, np.ndarray):
-        return to_duckdb(value.tolist(), where)
     if isinstance(value, pa.Scalar):
         return to_duckdb(value.as_py(), where)
+    if isinstance(value, pa.ChunkedArray):
+        return to_duckdb(value.to_pylist(), where)
+    if type(value).__name__ == "NAType":  # pandas' NA, without importing it
+        return None
+    if hasattr(value, "tolist"):  # arrays of NumPy, pandas, Arrow and Python
+        return to_duckdb(value.tolist(), where)
     raise DataError(
         f"Parameter {where}: a value of type {type(value).__module__}.{type(value).__qualname__} has no SQL type."
         " Pass a number, text, bytes, date, time, datetime, timedelta, UUID, list, dict or None."
