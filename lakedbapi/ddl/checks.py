@@ -42,8 +42,7 @@ def _count(context: Context, alias: str, table: TableInfo, condition: exp.Expres
     """The number of rows for which `text` is TRUE, where `condition` is the same for pruning."""
     contents = context.transaction.view(alias).contents(table)
     keep = prune(context, contents, condition, table.name).keep
-    name = RelationName("memory", "main", "_lake_checked")
-    path = ".".join(map(quote_identifier, name))
-    query = f"SELECT count(*) FROM {path} AS {quote_identifier(table.name)} WHERE {text}"
+    name = RelationName.local("_lake_checked")
+    query = f"SELECT count(*) FROM {name.sql} AS {quote_identifier(table.name)} WHERE {text}"
     found = context.engine.fetch(Query(query, {name: ScanRelation(contents.scan(keep)[0])}))
     return int(found.column(0)[0].as_py())

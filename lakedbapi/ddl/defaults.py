@@ -70,8 +70,8 @@ def _text(context: Context, field: Field, value: pa.Scalar) -> str | None:
     """The value as text that can be cast to its type."""
     schema = Schema((field,))
     rows = pa.table([pa.repeat(value, 1)], schema=arrow_schema(schema))
-    name = RelationName("memory", "main", "_lake_default")
-    sql = f"SELECT CAST({quote_identifier(field.name)} AS VARCHAR) FROM {'.'.join(map(quote_identifier, name))}"
+    name = RelationName.local("_lake_default")
+    sql = f"SELECT CAST({quote_identifier(field.name)} AS VARCHAR) FROM {name.sql}"
     relation = ScanRelation(Scan(schema, rows=(RowGroup("default", rows),)))
     text: str | None = context.engine.fetch(Query(sql, {name: relation})).column(0)[0].as_py()
     return text

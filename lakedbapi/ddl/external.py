@@ -297,13 +297,11 @@ def _bound_texts(
     columns = [
         pa.array([low, high], pa.string() if id in folder_values else _plain_type(low)) for id, _, low, high in items
     ]
-    name = RelationName("memory", "main", "_lake_bounds")
+    name = RelationName.local("_lake_bounds")
     table = pa.table(columns, names=[f"c{i}" for i in range(len(columns))])
     texts = ", ".join(f"CAST(CAST(c{i} AS {sql_type(item[1].type)}) AS VARCHAR)" for i, item in enumerate(items))
     try:
-        found = context.engine.fetch(
-            Query(f"SELECT {texts} FROM {'.'.join(map(quote_identifier, name))}", {name: table})
-        )
+        found = context.engine.fetch(Query(f"SELECT {texts} FROM {name.sql}", {name: table}))
     except Error as error:
         raise DataError(f"{path}: a partition in the path has no value of its column's type: {error}") from error
     return {item[0]: (column[0].as_py(), column[1].as_py()) for item, column in zip(items, found.columns, strict=True)}
@@ -355,11 +353,10 @@ def _check_expressions(context: Context, table: TableInfo, files: Sequence[Writt
         return
     for check in checks:
         guard.check_stored(check, f"a CHECK constraint of {table.name}")
-    name = RelationName("memory", "main", "_lake_added")
+    name = RelationName.local("_lake_added")
     relation = ScanRelation(Scan(table.schema, tuple(staged_groups(table, [StagedFile(file) for file in files]))))
-    path = ".".join(map(quote_identifier, name))
     violated = " OR ".join(f"({check}\n) IS FALSE" for check in checks)
-    text = f"SELECT count(*) FROM {path} AS {quote_identifier(table.name)} WHERE {violated}"
+    text = f"SELECT count(*) FROM {name.sql} AS {quote_identifier(table.name)} WHERE {violated}"
     count = context.engine.fetch(Query(text, {name: relation})).column(0)[0].as_py()
     if count:
         raise IntegrityError(f"{count} rows of the files violate a CHECK constraint of table {table.name}")

@@ -81,9 +81,8 @@ def check_expressions(context: Context, table: TableInfo, what: str, expressions
     items = [f"({expression}\n)" for expression in expressions]
     if not items:
         return
-    alias, schema = "memory", "main"
-    name = RelationName(alias, schema, "_lake_defined")
-    text = f"SELECT {', '.join(items)} FROM {'.'.join(map(quote_identifier, name))} AS {quote_identifier(table.name)}"
+    name = RelationName.local("_lake_defined")
+    text = f"SELECT {', '.join(items)} FROM {name.sql} AS {quote_identifier(table.name)}"
     try:
         context.engine.fetch(Query(text, {name: ScanRelation(Scan(table.schema))}))
     except Error as error:

@@ -14,15 +14,14 @@ from lakedbapi.dml.conflict import RepeatedKeyError
 from lakedbapi.dml.delete import delete, delete_rows
 from lakedbapi.dml.insert import insert, insert_rows
 from lakedbapi.dml.merge import merge
-from lakedbapi.dml.parameter_table import ALIAS, NotTabularError, ParameterTable, has_parameters
+from lakedbapi.dml.parameter_table import PARAMETERS, NotTabularError, ParameterTable, has_parameters
 from lakedbapi.dml.row_source import RowSource, given_fields, mismatch, projection, values_rows
 from lakedbapi.dml.sources import conjunction
 from lakedbapi.dml.target import Target
 from lakedbapi.dml.update import Updating, update
 from lakedbapi.dml.values import cast, default, field_named, given_value
-from lakedbapi.engine.base import Relation, RelationName
 from lakedbapi.errors import DataError, ProgrammingError
-from lakedbapi.model.sql_types import quote_identifier, sql_type
+from lakedbapi.model.sql_types import sql_type
 from lakedbapi.query.shown import has_stars
 from lakedbapi.sql.nulls import parameter_name
 from lakedbapi.sql.statements import Delete, Insert, Merge, Update
@@ -106,7 +105,7 @@ def _update(context: Context, statement: Update, parameters: ParameterTable) -> 
     )
     joined = replace(_joined(target, statement, parameters), assignments=assignments)
     target, bounds = _bounds(target, keys, parameters)
-    return Updating(target, joined, _relation(target, parameters), bounds).run()
+    return Updating(target, joined, {PARAMETERS: parameters.rows}, bounds).run()
 
 
 def _delete(context: Context, statement: Delete, parameters: ParameterTable) -> Counted:
@@ -117,7 +116,7 @@ def _delete(context: Context, statement: Delete, parameters: ParameterTable) -> 
         raise NotTabularError
     joined = _joined(target, statement, parameters)
     target, bounds = _bounds(target, keys, parameters)
-    return delete_rows(target, joined, _relation(target, parameters), bounds)
+    return delete_rows(target, joined, {PARAMETERS: parameters.rows}, bounds)
 
 
 def _keys(target: Target, statement: Update | Delete, others: Sequence[exp.Expression | None]) -> dict[str, str]:
@@ -161,10 +160,10 @@ def _distinct(target: Target, keys: Mapping[str, str], parameters: ParameterTabl
     known = " AND ".join(f"{name} IS NOT NULL" for name in names)
     sql = (
         f"SELECT count(*), count(DISTINCT row({', '.join(names)})) FROM "
-        f"(SELECT {selected} FROM {_from_parameters(target)}) WHERE {known}"
+        f"(SELECT {selected} FROM {PARAMETERS.sql}) WHERE {known}"
     )
     try:
-        counts = target.fetch(target.query(sql, _relation(target, parameters)))
+        counts = target.fetch(target.query(sql, {PARAMETERS: parameters.rows}))
     except DataError as error:
         raise NotTabularError from error
     return bool(counts.column(0)[0] == counts.column(1)[0])
@@ -192,22 +191,9 @@ def _bounds(
 def _joined(target: Target, statement: S, parameters: ParameterTable) -> S:
     """`statement` beside the parameter table, with its columns in place of the condition's parameters."""
     assert statement.where is not None
-    name = target.relation_name(ALIAS)
-    item = exp.Table(
-        this=exp.to_identifier(name.name, quoted=True),
-        db=exp.to_identifier(name.schema, quoted=True),
-        catalog=exp.to_identifier(name.catalog, quoted=True),
-    )
+    item = exp.Table(this=exp.to_identifier(PARAMETERS.name, quoted=True))
     where = parameters.in_place(statement.where)
     return replace(statement, where=where, source=(item,), identifiers=frozenset())
-
-
-def _relation(target: Target, parameters: ParameterTable) -> dict[RelationName, Relation]:
-    return {target.relation_name(ALIAS): parameters.rows}
-
-
-def _from_parameters(target: Target) -> str:
-    return f"{target.path_of(ALIAS)} AS {quote_identifier(ALIAS)}"
 
 
 def _source(target: Target, statement: Insert, parameters: ParameterTable) -> RowSource:
@@ -227,5 +213,5 @@ def _source(target: Target, statement: Insert, parameters: ParameterTable) -> Ro
         else given_value(parameters.item(item, sql_type(field.type)), field)
         for i, (item, field) in enumerate(zip(items, given, strict=True))
     ]
-    base = target.query("", _relation(target, parameters))
-    return projection(target, given, values, f" FROM {_from_parameters(target)}", base, small=True)
+    base = target.query("", {PARAMETERS: parameters.rows})
+    return projection(target, given, values, f" FROM {PARAMETERS.sql}", base, small=True)

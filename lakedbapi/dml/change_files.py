@@ -23,7 +23,7 @@ from lakedbapi.model.types import Field, Scalar, Schema
 from lakedbapi.transaction import CatalogView, Contents, Transaction
 
 _FIELD = Field(CHANGE_TYPE, Scalar("varchar"), 2147480000)
-_TOUCHED, _COPIED, _NEW = (RelationName("memory", "main", f"_lake_{name}") for name in ("touched", "copied", "new"))
+_TOUCHED, _COPIED, _NEW = (RelationName.local(f"_lake_{name}") for name in ("touched", "copied", "new"))
 _ID = "_lake_row_id"
 
 
@@ -56,10 +56,8 @@ def _sql(table: TableInfo) -> str:
     def side(relation: str, kind: str) -> str:
         return f"SELECT {', '.join(f'{relation}.{name}' for name in names)}, '{kind}' FROM"
 
-    old = (
-        f"(SELECT *, true AS _lake_touched FROM {_path(_TOUCHED)} UNION ALL SELECT *, false FROM {_path(_COPIED)}) AS o"
-    )
-    new = f"{_path(_NEW)} AS n"
+    old = f"(SELECT *, true AS _lake_touched FROM {_TOUCHED.sql} UNION ALL SELECT *, false FROM {_COPIED.sql}) AS o"
+    new = f"{_NEW.sql} AS n"
     on = f"o.{_ID} = n.{_ID}"
     differ = " OR ".join(f"o.{name} IS DISTINCT FROM n.{name}" for name in names)
     updated = f"{old} JOIN {new} ON {on} WHERE o._lake_touched OR {differ}"
@@ -68,10 +66,6 @@ def _sql(table: TableInfo) -> str:
         f"UNION ALL {side('o', 'delete')} {old} ANTI JOIN {new} ON {on} "
         f"UNION ALL {side('n', 'insert')} {new} WHERE n.{_ID} IS NULL"
     )
-
-
-def _path(name: RelationName) -> str:
-    return ".".join(map(quote_identifier, name))
 
 
 def _relations(view: CatalogView, table: TableInfo, changes: RowChanges) -> dict[RelationName, Relation]:

@@ -20,7 +20,7 @@ from lakedbapi.dml.returning import Returning
 from lakedbapi.dml.sources import named, with_clause
 from lakedbapi.dml.target import Target
 from lakedbapi.dml.values import assigned, fields_named, kept
-from lakedbapi.engine.base import POSITION, ScanRelation
+from lakedbapi.engine.base import POSITION, RelationName, ScanRelation
 from lakedbapi.errors import ProgrammingError
 from lakedbapi.model.scan import RowGroup, Scan
 from lakedbapi.model.sql_types import quote_identifier
@@ -56,7 +56,7 @@ def upsert(
     keys = conflict_key(target, conflict)
     proposed = _one_of_each_key(target, conflict, keys, proposed)
     relation = ScanRelation(Scan(target.table.schema, rows=(RowGroup("excluded", proposed),)), {POSITION: _ORDINAL})
-    name = target.relation_name("_lake_excluded")
+    name = RelationName.local("_lake_excluded")
     expressions = [conflict.where, *(assignment.value for assignment in conflict.update)]
     base = target.query(
         with_clause(statement.ctes),
@@ -67,7 +67,7 @@ def upsert(
     excluded = quote_identifier(EXCLUDED)
     return Merging(
         target,
-        f"(SELECT *, true AS {PRESENT} FROM {target.path_of(name.name)}) AS {excluded}",
+        f"(SELECT *, true AS {PRESENT} FROM {name.sql}) AS {excluded}",
         " AND ".join(f"{target.column(key.name)} = {_proposed(key)}" for key in keys),
         _clauses(target, conflict, given),
         np.ones(target.contents.files.num_rows, np.bool_),
@@ -129,10 +129,10 @@ def _one_of_each_key(target: Target, conflict: OnConflict, keys: tuple[Field, ..
     columns = ", ".join(quote_identifier(key.name) for key in keys)
     known = " AND ".join(f"{quote_identifier(key.name)} IS NOT NULL" for key in keys)
     order = "DESC" if conflict.replace else "ASC"
-    name = target.relation_name("_lake_excluded")
+    name = RelationName.local("_lake_excluded")
     relation = ScanRelation(Scan(target.table.schema, rows=(RowGroup("excluded", proposed),)), {POSITION: _ORDINAL})
     sql = (
-        f"SELECT {_ORDINAL} FROM {target.path_of(name.name)} QUALIFY {known} "
+        f"SELECT {_ORDINAL} FROM {name.sql} QUALIFY {known} "
         f"AND row_number() OVER (PARTITION BY {columns} ORDER BY {_ORDINAL} {order}) > 1"
     )
     surplus = target.fetch(target.query(sql, {name: relation})).column(0).to_numpy()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 
 from lakedbapi.dml.target import Target
-from lakedbapi.engine.base import ScanRelation
+from lakedbapi.engine.base import RelationName, ScanRelation
 from lakedbapi.errors import IntegrityError
 from lakedbapi.model.catalog import Constraint
 from lakedbapi.model.scan import RowGroup, Scan
@@ -30,10 +30,10 @@ def _verify_checks(target: Target, rows: pa.Table, checks: list[Constraint]) -> 
     """A CHECK is violated where it is FALSE; whether NULL passes is the format's to say."""
     conditions = [violation(target.catalog, target.table, check) for check in checks]
     violated = ", ".join(f"count(*) FILTER (WHERE {condition})" for condition in conditions)
-    name = "_lake_checked"
-    sql = f"SELECT {violated} FROM {target.path_of(name)} AS {quote_identifier(target.table.name)}"
+    name = RelationName.local("_lake_checked")
+    sql = f"SELECT {violated} FROM {name.sql} AS {quote_identifier(target.table.name)}"
     relation = ScanRelation(Scan(target.table.schema, rows=(RowGroup("checked", rows),)))
-    counts = target.fetch(target.query(sql, {target.relation_name(name): relation}))
+    counts = target.fetch(target.query(sql, {name: relation}))
     for check, count in zip(checks, counts.columns, strict=True):
         if count[0].as_py():
             named = f" {check.name!r}" if check.name else ""

@@ -21,13 +21,15 @@ from lakedbapi.dml.returning import Returning, evaluate
 from lakedbapi.dml.sources import aliases, from_clause, named, with_clause
 from lakedbapi.dml.strategy import settle
 from lakedbapi.dml.target import Target
-from lakedbapi.engine.base import Query, Relation, RelationName
+from lakedbapi.engine.base import Macro, Query, Relation, RelationName
 from lakedbapi.errors import DataError
 from lakedbapi.model.changes import Operation, RowChanges
 from lakedbapi.model.delete_vector import DeleteVector
 from lakedbapi.model.scan import Scan
+from lakedbapi.model.types import Schema
 from lakedbapi.query.exhaustive import reads_all
 from lakedbapi.query.prune import Pruning, prune
+from lakedbapi.query.shown import has_stars
 from lakedbapi.sql.statements import Delete, Truncate
 from lakedbapi.transaction import Parts
 
@@ -164,8 +166,26 @@ def _matching(target: Target, statement: Delete, scan: Scan, extra: Mapping[Rela
         condition = target.render(statement.where) if statement.source else condition_sql(target, statement.where)
         sql += f" WHERE ({condition})"
     exhaustive = not statement.source and not statement.returning and reads_all(target.table.schema, statement.where)
-    scanned = target.scan_relation(scan, exhaustive=exhaustive)
-    return target.query(sql, {**extra, **scanned}, _identifiers(statement), statement.specials)
+    query = target.query(sql, extra, _identifiers(statement), statement.specials)
+    if _names_what_it_reads(target, statement, query):
+        named_in_text = (field for field in scan.schema.fields if field.name.casefold() in statement.identifiers)
+        scan = replace(scan, schema=Schema(tuple(named_in_text)))
+    return replace(query, relations={**query.relations, **target.scan_relation(scan, exhaustive=exhaustive)})
+
+
+def _names_what_it_reads(target: Target, statement: Delete, query: Query) -> bool:
+    """Whether the engine can do without the columns of the target that the text does not name: each costs it time.
+
+    Not where it would tell what columns there are, as nobody has one.
+    """
+    condition = statement.where
+    if statement.source or statement.returning or condition is None or isinstance(condition, exp.Var):
+        return False
+    return (
+        not has_stars(condition)
+        and all(target.table.schema.get(column.name) is not None for column in condition.find_all(exp.Column))
+        and not any(isinstance(relation, Macro) for relation in query.relations.values())
+    )
 
 
 def _identifiers(statement: Delete) -> frozenset[str]:

@@ -69,10 +69,10 @@ def _without_vectors(
         return changes
     contents = Contents(table, view.snapshot, RowChanges(files=partial))
     scan, _ = contents.scan(np.zeros(contents.files.num_rows, np.bool_))
-    name = RelationName("memory", "main", "_lake_staged")
+    name = RelationName.local("_lake_staged")
     columns = ", ".join(quote_identifier(field.name) for field in table.schema.fields)
     query = Query(
-        f"SELECT {columns} FROM {'.'.join(map(quote_identifier, name))}",
+        f"SELECT {columns} FROM {name.sql}",
         {name: ScanRelation(Scan(table.schema, scan.files))},
     )
     written = write_rows(engine, transaction, view, table, query, row_ids=False)

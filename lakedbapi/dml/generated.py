@@ -7,7 +7,7 @@ import pyarrow.compute as pc
 
 from lakedbapi.dml.arrow_rows import typed
 from lakedbapi.dml.target import Target
-from lakedbapi.engine.base import ScanRelation
+from lakedbapi.engine.base import RelationName, ScanRelation
 from lakedbapi.errors import IntegrityError
 from lakedbapi.model.scan import RowGroup, Scan
 from lakedbapi.model.sql_types import quote_identifier, sql_type
@@ -45,10 +45,10 @@ def _computed(target: Target, rows: pa.Table) -> pa.Table:
         expression = runnable(target.catalog, target.table.schema, field.generated or "", what)
         value = f"CAST(({expression}\n) AS {sql_type(field.type)})"
         items += [value, f"{quote_identifier(field.name)} IS DISTINCT FROM {value}"]
-    name = "_lake_generated"
-    sql = f"SELECT {', '.join(items)} FROM {target.path_of(name)} AS {quote_identifier(target.table.name)}"
+    name = RelationName.local("_lake_generated")
+    sql = f"SELECT {', '.join(items)} FROM {name.sql} AS {quote_identifier(target.table.name)}"
     relation = ScanRelation(Scan(target.table.schema, rows=(RowGroup("generated", rows),)))
-    found = target.fetch(target.query(sql, {target.relation_name(name): relation}))
+    found = target.fetch(target.query(sql, {name: relation}))
     values = typed(found.select(range(0, 2 * len(fields), 2)), Schema(tuple(fields)))
     columns = [column for pair in zip(values.columns, found.columns[1::2], strict=True) for column in pair]
     return pa.Table.from_arrays(columns, [f"c{i}" for i in range(len(columns))])

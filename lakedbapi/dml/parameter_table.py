@@ -12,12 +12,13 @@ import pyarrow.compute as pc
 from sqlglot import exp
 
 from lakedbapi.dml.row_source import item_sql
+from lakedbapi.engine.base import RelationName
 from lakedbapi.engine.duckdb.parameters import to_duckdb
 from lakedbapi.errors import DataError
 from lakedbapi.model.sql_types import quote_identifier
 from lakedbapi.sql.nulls import parameter_name
 
-ALIAS = "_lake_parameters"
+PARAMETERS = RelationName.local("_lake_parameters")
 
 _ARROW: dict[str, pa.DataType] = {
     "bool": pa.bool_(),
@@ -110,9 +111,7 @@ class ParameterTable:
         if len(kinds) > 1:
             raise NotTabularError
         kind = kinds[0]
-        column = exp.Column(
-            this=exp.to_identifier(_column(name, kind), quoted=True), table=exp.to_identifier(ALIAS, quoted=True)
-        )
+        column = exp.column(_column(name, kind), PARAMETERS.name, quoted=True)
         return exp.cast(column, _CAST[kind], dialect="duckdb") if kind in _CAST else column
 
 
@@ -127,7 +126,7 @@ def _column(name: str, kind: str) -> str:
 
 
 def _reference(name: str, kind: str) -> str:
-    column = f"{quote_identifier(ALIAS)}.{quote_identifier(_column(name, kind))}"
+    column = f"{PARAMETERS.sql}.{quote_identifier(_column(name, kind))}"
     return f"CAST({column} AS {_CAST[kind]})" if kind in _CAST else column
 
 

@@ -17,11 +17,11 @@ from lakedbapi.model.sql_types import quote_identifier, spelled
 from lakedbapi.query.hidden import HIDDEN_COLUMNS, check_known
 from lakedbapi.sql.statements import Special
 
-ROWS = "_lake_returned"
-SOURCES = "_lake_sources"
-ACTIONS = "_lake_actions"
+ROWS = RelationName.local("_lake_returned")
+SOURCES = RelationName.local("_lake_sources")
+ACTIONS = RelationName.local("_lake_actions")
 MERGE_ACTION = "merge_action"
-ROW_IDS = "_lake_row_ids"
+ROW_IDS = RelationName.local("_lake_row_ids")
 
 
 @dataclass(frozen=True)
@@ -70,21 +70,21 @@ def evaluate(
     """
     returned, names_row_ids = _with_row_ids(target, returning, sources, known=row_ids is not None)
     hidden: dict[RelationName, Relation] = {
-        target.relation_name(ROWS): ScanRelation(Scan(target.table.schema, rows=(RowGroup("returned", rows),)))
+        ROWS: ScanRelation(Scan(target.table.schema, rows=(RowGroup("returned", rows),)))
     }
-    items = [f"{target.path_of(ROWS)} AS {quote_identifier(target.name)}"]
+    items = [f"{ROWS.sql} AS {quote_identifier(target.name)}"]
     if sources:
-        hidden[target.relation_name(SOURCES)] = pa.table(list(sources), [f"s{i}" for i in range(len(sources))])
+        hidden[SOURCES] = pa.table(list(sources), [f"s{i}" for i in range(len(sources))])
         items += [
             f"({_source_rows(target, i, returning.hidden)}) AS {quote_identifier(alias)}"
             for i, alias in enumerate(returning.sources)
         ]
     if actions is not None:
-        hidden[target.relation_name(ACTIONS)] = pa.table([actions], [MERGE_ACTION])
-        items.append(f"{target.path_of(ACTIONS)} AS {quote_identifier(ACTIONS)}")
+        hidden[ACTIONS] = pa.table([actions], [MERGE_ACTION])
+        items.append(ACTIONS.sql)
     if names_row_ids:
-        hidden[target.relation_name(ROW_IDS)] = pa.table([row_ids], [ROW_IDS])
-        items.append(f"{target.path_of(ROW_IDS)} AS {quote_identifier(ROW_IDS)}")
+        hidden[ROW_IDS] = pa.table([row_ids], [ROW_IDS.name])
+        items.append(ROW_IDS.sql)
     selected = ", ".join(_render(target, item) for item in returned)
     sql = f"{returning.ctes}SELECT {selected} FROM {' POSITIONAL JOIN '.join(items)}"
     result = target.open(target.query(sql, hidden, returning.identifiers, returning.specials))
@@ -114,7 +114,7 @@ def _with_row_ids(
                 raise _not_yet(target, column.name.casefold())
             check_known(target.catalog, target.table, ["rowid"])
             is_named = True
-            id = exp.column(exp.to_identifier(ROW_IDS, quoted=True))
+            id = exp.column(exp.to_identifier(ROW_IDS.name, quoted=True))
             if column is changed:
                 changed = exp.alias_(id, column.name, quoted=True)
             else:
@@ -142,7 +142,7 @@ def _not_yet(target: Target, name: str) -> NotSupportedError:
 
 
 def _source_rows(target: Target, number: int, hidden: str | None) -> str:
-    rows = f"SELECT UNNEST(s{number}) FROM {target.path_of(SOURCES)}"
+    rows = f"SELECT UNNEST(s{number}) FROM {SOURCES.sql}"
     return rows if hidden is None else f"SELECT * EXCLUDE ({hidden}) FROM ({rows})"
 
 

@@ -14,7 +14,7 @@ from lakedbapi.dml.blame import blaming
 from lakedbapi.dml.sources import named, with_clause
 from lakedbapi.dml.target import Target
 from lakedbapi.dml.values import default, fields_named, given_value
-from lakedbapi.engine.base import Query
+from lakedbapi.engine.base import Query, RelationName
 from lakedbapi.errors import ProgrammingError
 from lakedbapi.model.sql_types import quote_literal
 from lakedbapi.model.types import Field
@@ -22,7 +22,7 @@ from lakedbapi.sql.expressions import render
 from lakedbapi.sql.nulls import parameter_name
 from lakedbapi.sql.statements import Insert, Select
 
-ARROW = "_lake_arrow"
+ARROW = RelationName.local("_lake_arrow")
 _TOO_FEW = re.compile(r'"_lake_source" has (\d+) columns available')
 
 
@@ -93,8 +93,8 @@ def of_query(target: Target, source: Query) -> RowSource:
 def of_arrow(target: Target, source: pa.Table | pa.RecordBatchReader) -> RowSource:
     """Arrow data, matched by column name."""
     given = fields_named(target.table, source.schema.names)
-    base = target.query("", {target.relation_name(ARROW): source})
-    return _casting(target, given, target.path_of(ARROW), base, exact=True)
+    base = target.query("", {ARROW: source})
+    return _casting(target, given, ARROW.sql, base, exact=True)
 
 
 def given_fields(target: Target, statement: Insert) -> tuple[Field, ...]:

@@ -48,7 +48,7 @@ from lakedbapi.transaction import CatalogView, Contents
 INSERT = "insert"
 """The kind of an `Operation` that chooses no rows of the table."""
 
-HIDDEN = "_lake_target"
+HIDDEN = RelationName.local("_lake_target")
 """The name under which the target's rows stand in a query: the table's own name keeps meaning the table in
 subqueries."""
 
@@ -137,7 +137,7 @@ class Target:
     @cached_property
     def from_item(self) -> str:
         """The target in a FROM clause, under the name that the statement gives it."""
-        return f"{self.path_of(HIDDEN)} AS {quote_identifier(self.name)}"
+        return f"{HIDDEN.sql} AS {quote_identifier(self.name)}"
 
     def column(self, name: str) -> str:
         """SQL for a column of the target."""
@@ -151,14 +151,7 @@ class Target:
         `exhaustive` as in `ScanRelation`; `row_versions`: with the row's snapshot in another one.
         """
         extra = {**self._extra, ROW_SNAPSHOT: self.row_version} if row_versions else self._extra
-        return {self.relation_name(HIDDEN): ScanRelation(scan, extra, exhaustive)}
-
-    def relation_name(self, name: str) -> RelationName:
-        return RelationName(self.catalog_alias, self.schema.name, name)
-
-    def path_of(self, name: str) -> str:
-        """SQL for the name of a relation beside the target."""
-        return ".".join(quote_identifier(part) for part in self.relation_name(name))
+        return {HIDDEN: ScanRelation(scan, extra, exhaustive)}
 
     def query(
         self,
@@ -251,7 +244,7 @@ class Target:
 
         `relations` are all that its text can name; `trees` are its parts, None for what only the engine understands.
         """
-        own = tuple(part.casefold() for part in self.relation_name(self.table.name))
+        own = tuple(part.casefold() for part in (self.catalog_alias, self.schema.name, self.table.name))
         read = [relation for name, relation in relations.items() if tuple(part.casefold() for part in name) == own]
         if not read:
             return False

@@ -14,6 +14,7 @@ from lakedbapi.model.catalog import PartitionSpec
 from lakedbapi.model.changes import WrittenFile
 from lakedbapi.model.layout import OWN_LAYOUT, FileLayout
 from lakedbapi.model.scan import Scan
+from lakedbapi.model.sql_types import quote_identifier
 from lakedbapi.model.types import Schema
 
 
@@ -27,6 +28,15 @@ class RelationName(NamedTuple):
     catalog: str
     schema: str
     name: str
+
+    @classmethod
+    def local(cls, name: str) -> RelationName:
+        """A name that the text of the query knows, and no view that it reads: that costs the engine less."""
+        return cls("", "", name)
+
+    @property
+    def sql(self) -> str:
+        return ".".join(quote_identifier(part) for part in self if part)
 
 
 @dataclass(frozen=True)

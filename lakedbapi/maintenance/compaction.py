@@ -312,8 +312,8 @@ def _query(
         columns.append(ids)
     if row_snapshots:
         columns.append(snapshots)
-    relation = RelationName(subject.view.alias, subject.schema.name, "_lake_compacted")
-    source = ".".join(map(quote_identifier, relation))
+    relation = RelationName.local("_lake_compacted")
+    source = relation.sql
     if order:
         curve = _unused(group, "_lake_curve")
         source = f"(SELECT *, {_curve(order)} AS {curve} FROM {source}) ORDER BY {curve}"

@@ -14,7 +14,7 @@ from lakedbapi.sql.reader import Reader
 from lakedbapi.sql.tokens import scan
 
 _DIALECT = LakeDialect()
-_SOURCE, _PRINTED = "lake_source", "lake_printed"
+_SOURCE, _HASH = "lake_source", "lake_hash"
 
 
 def parse_query(text: str) -> exp.Expression | None:
@@ -120,8 +120,9 @@ def has_columns(tree: exp.Expression) -> bool:
 
 def render(tree: exp.Expression) -> str:
     """DuckDB's SQL of a tree: the text that was parsed as long as nobody has changed the tree."""
-    printed = tree.sql(dialect=_DIALECT, comments=False)
-    return tree.meta[_SOURCE] if tree.meta.get(_PRINTED) == printed else printed
+    if tree.meta.get(_HASH) == hash(tree):
+        return str(tree.meta[_SOURCE])
+    return tree.sql(dialect=_DIALECT, comments=False)
 
 
 def _remember(tree: exp.Expression, text: str) -> exp.Expression:
@@ -130,5 +131,5 @@ def _remember(tree: exp.Expression, text: str) -> exp.Expression:
     if changed is not tree:
         return changed
     tree.meta[_SOURCE] = text
-    tree.meta[_PRINTED] = tree.sql(dialect=_DIALECT, comments=False)
+    tree.meta[_HASH] = hash(tree)
     return tree

@@ -3,6 +3,8 @@ from __future__ import annotations
 import pytest
 
 import lakedbapi
+from lakedbapi.dml.target import HIDDEN
+from lakedbapi.engine.duckdb import DuckDBEngine
 
 
 def test_only_rows_where_the_condition_is_true_go(t):
@@ -133,3 +135,50 @@ def test_returning_gives_the_old_rows_and_those_beside_them(t):
 def test_returning_of_nothing_still_has_columns(t):
     assert t("DELETE FROM t WHERE id = 9 RETURNING id") == []
     assert t.cursor.rowcount == 0
+
+
+@pytest.fixture
+def scanned(monkeypatch):
+    """The columns of the target that each query is given."""
+    found = []
+    fetch = DuckDBEngine.fetch
+
+    def watched(engine, query):
+        found.extend(query.relations[HIDDEN].scan.schema.names for _ in [0] if HIDDEN in query.relations)
+        return fetch(engine, query)
+
+    monkeypatch.setattr(DuckDBEngine, "fetch", watched)
+    return found
+
+
+ALL = ("id", "v", "s", 'a"b', "z")
+
+
+@pytest.mark.parametrize(
+    ("condition", "count", "columns"),
+    [
+        ("id = 1", 1, ("id",)),
+        ("w.ID = 1 AND v = 'x'", 1, ("id", "v")),
+        ('"a""b" = 3', 1, ('a"b',)),
+        ("s IS NOT NULL", 2, ("s",)),
+        ("s.x = 2", 1, ALL),
+        ("s = {'x': 2}", 1, ("s",)),
+        ("COLUMNS(*) IS NOT NULL", 2, ALL),
+        ("COLUMNS('i.') = 1", 1, ALL),
+        ("w IS NOT NULL", 2, ALL),
+        ("id IN (SELECT i FROM range(2) r(i))", 1, ALL),
+        ("id IN (SELECT id FROM w)", 2, ("id",)),
+        ("is_one(id)", 1, ALL),
+    ],
+)
+def test_a_condition_gets_the_columns_that_it_can_read(lake, scanned, condition, count, columns):
+    lake('CREATE TABLE w (id INTEGER, v VARCHAR, s STRUCT(x INTEGER), "a""b" INTEGER, z INTEGER)')
+    lake("CREATE MACRO is_one(n) AS n = 1")
+    lake("INSERT INTO w SELECT i, 'x', {'x': i + 1}, i + 2, i FROM range(1, 3) r(i)")
+    assert lake(f"DELETE FROM w WHERE {condition}") == count
+    assert scanned == [columns]
+
+
+def test_a_condition_with_an_unknown_column_tells_what_there_is(t):
+    with pytest.raises(lakedbapi.ProgrammingError, match='"v"'):
+        t("DELETE FROM t WHERE vv = 'a' AND id = 1")

@@ -44,7 +44,7 @@ def named(
             return found
     if sum(group.files.num_rows for group in groups) == 1:
         return corrupt(next(_files(groups))[0], error)
-    tables = ", ".join(sorted(".".join(name) for name in scans)) or "the query"
+    tables = ", ".join(sorted(".".join(filter(None, name)) for name in scans)) or "the query"
     return errors.DatabaseError(f"A data file of {tables} could not be read: {error}")
 
 

@@ -19,7 +19,7 @@ from lakedbapi.engine.duckdb import blame, confine, driver, errors, pool, write
 from lakedbapi.engine.duckdb.encrypting import EncryptingFileSystem
 from lakedbapi.engine.duckdb.mapping import needs_footers
 from lakedbapi.engine.duckdb.parameters import bind
-from lakedbapi.engine.duckdb.relations import Broken, define, use
+from lakedbapi.engine.duckdb.relations import Defined, define, use
 from lakedbapi.engine.duckdb.resources import Resources
 from lakedbapi.engine.duckdb.result import DuckDBResult, text_type
 from lakedbapi.errors import InterfaceError, InternalError, OperationalError
@@ -175,7 +175,7 @@ class Execution:
         self._search_path = search_path
         self._running = running
         self.cursor: duckdb.DuckDBPyConnection = instance.connection.cursor()
-        self._broken: Broken = {}
+        self._defined = Defined()
         self._cancelled = False
         self._calls = 0
         self._directory: str | None = None
@@ -190,11 +190,11 @@ class Execution:
             self.prepare(explained=query.explained)
             with self.mapped():
                 parameters = bind(query.sql, query.parameters) if query.parameters or "$" in query.sql else {}
-                stream = driver.stream(self.cursor, query.sql, parameters)
+                stream = driver.stream(self.cursor, self.over_relations(query.sql), parameters)
                 if (sql := _as_text(query.sql, stream)) is None:
                     return stream, stream.types
                 stream.reader.close()
-                again = driver.stream(self.cursor, sql, parameters)
+                again = driver.stream(self.cursor, self.over_relations(sql), parameters)
                 return replace(again, names=stream.names), stream.types
 
     @contextmanager
@@ -203,7 +203,7 @@ class Execution:
         self._calls += 1
         try:
             self._check_cancelled()
-            with errors.mapped(self._broken):
+            with errors.mapped(self._defined.broken):
                 yield
         except errors.UnnamedFileError as error:
             raise blame.named(error, self._relations, self._directory, self.filesystems) from error
@@ -212,6 +212,10 @@ class Execution:
             raise
         finally:
             self._calls -= 1
+
+    def over_relations(self, sql: str) -> str:
+        """A SELECT that can name all relations, after `prepare`."""
+        return self._defined.over(sql)
 
     def resources(self) -> Resources:
         return Resources(self.cursor, self._instance.confined, self._instance.threads, self.filesystems)
@@ -247,7 +251,7 @@ class Execution:
     def prepare(self, *, explained: bool = False) -> None:
         """Define the relations and set the search path."""
         with self._instance.lock, self.mapped():
-            self._broken = define(self._instance, self.cursor, self._relations, explained=explained)
+            self._defined = define(self._instance, self.cursor, self._relations, explained=explained)
             use(self._instance, self.cursor, *self._search_path)
             self._check_cancelled()
 

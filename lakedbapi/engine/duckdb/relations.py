@@ -1,8 +1,10 @@
-"""What the names of a query mean, as views in the instance."""
+"""What the names of a query mean, as views in the instance, or as common tables of the query itself."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 
 import duckdb
 import pyarrow as pa
@@ -21,6 +23,27 @@ Broken = Mapping[str, Error]
 _MACRO = "MACRO"
 """What the text of a defined macro begins with."""
 
+_WITH = re.compile(r"WITH\b(?:\s|/\*.*?\*/|--[^\n]*)*(RECURSIVE\b)?", re.IGNORECASE | re.DOTALL)
+
+
+@dataclass(frozen=True)
+class Defined:
+    """`broken` matters only to a statement that reads those views; `local` are the common tables."""
+
+    broken: Broken = field(default_factory=dict)
+    local: Sequence[str] = ()
+
+    def over(self, sql: str) -> str:
+        """A SELECT that can read the common tables, before its own ones."""
+        if not self.local:
+            return sql
+        tables = ", ".join(self.local)
+        own = _WITH.match(sql)
+        if own is None:
+            return f"WITH {tables} {sql}"
+        return f"WITH {'RECURSIVE ' if own.group(1) else ''}{tables}, {sql[own.end() :]}"
+
+
 _FAILURES = (duckdb.CatalogException, duckdb.BinderException, duckdb.ParserException, duckdb.PermissionException)
 
 
@@ -30,11 +53,10 @@ def define(
     relations: Mapping[RelationName, Relation],
     *,
     explained: bool = False,
-) -> Broken:
-    """Make `relations` the only views of the instance, and register what they refer to on `cursor`.
+) -> Defined:
+    """Make `relations` but the local ones the only views of the instance, and register what they refer to on `cursor`.
 
-    To be called under `instance.lock`. Returns why some cannot be defined, which matters only if the statement reads
-    them.
+    To be called under `instance.lock`.
     """
     unusable = {name: relation.error for name, relation in relations.items() if isinstance(relation, Unusable)}
     for name in unusable:
@@ -48,9 +70,15 @@ def define(
         cursor, instance.confined, instance.threads, instance.filesystems, any_order=any_order, explained=explained
     )
     changed = bool(dropped)
+    local = []
     for name, relation in relations.items():
-        if not isinstance(relation, (View, Macro, Unusable)):
-            changed |= _redefine(instance, cursor, name, _select(relation, resources))
+        if isinstance(relation, (View, Macro, Unusable)):
+            continue
+        select = _select(relation, resources)
+        if name == RelationName.local(name.name):
+            local.append(f"{name.sql} AS NOT MATERIALIZED ({select})")
+        else:
+            changed |= _redefine(instance, cursor, name, select)
     views = {name: relation for name, relation in relations.items() if isinstance(relation, (View, Macro))}
     if changed:
         # DuckDB remembers the types of a view's columns and refuses it when what it refers to has others.
@@ -58,7 +86,7 @@ def define(
             if name in instance.defined:
                 _drop(instance, cursor, name)
     failed = {name: errors.translate(error) for name, error in _define_views(instance, cursor, views).items()}
-    return {name.name.casefold(): error for name, error in {**failed, **unusable}.items()}
+    return Defined({name.name.casefold(): error for name, error in {**failed, **unusable}.items()}, local)
 
 
 def _in_any_order(relations: Iterable[Relation]) -> bool:

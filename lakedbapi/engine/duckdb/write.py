@@ -144,7 +144,8 @@ def _typed(
     """SELECT of the columns as they are to be stored, and its parameters."""
     names = [f"_lake_c{i}" for i in range(len(schema.fields) + len(embedded))]
     if isinstance(source, Query):
-        inner, parameters = f"({source.sql.rstrip().rstrip(';')}\n)", bind(source.sql, source.parameters)
+        inner = f"({execution.over_relations(source.sql.rstrip().rstrip(';'))}\n)"
+        parameters = bind(source.sql, source.parameters)
         columns = [f"CAST({name} AS {sql_type(f.type)})" for name, f in zip(names, schema.fields, strict=False)]
     else:
         inner, parameters = Resources(execution.cursor).register(source), {}

@@ -155,13 +155,13 @@ class Attempt:
     def _changed_files(self) -> tuple[list[Action], list[Action]]:
         """What becomes of files of the snapshot: removes, and adds with other deletion vectors."""
         plan, head = self._plan, self._head
-        if plan.state is None or head is None:
+        if plan.state is None or head is None or not (plan.is_replaced or plan.rows.removed or plan.rows.deleted):
             return [], []
         gone = np.fromiter(sorted(plan.rows.removed), np.int64, len(plan.rows.removed))
         if plan.is_replaced:
             gone = np.arange(plan.state.files.num_rows)
         partly = np.fromiter(sorted(plan.rows.deleted), np.int64, len(plan.rows.deleted))
-        removed = head.files.take(pa.array(located(plan, head, gone, whole=True))).to_pylist()
+        removed = head.files.take(pa.array(located(plan, head, gone, whole=True))).to_pylist() if len(gone) else []
         self._count_removed(removed, gone)
         pairs = self._with_vectors(partly, head.files.take(pa.array(located(plan, head, partly, whole=False))))
         removes = [

@@ -10,6 +10,7 @@ import itertools
 import json
 import re
 from collections.abc import Iterator, Mapping
+from functools import lru_cache
 from typing import Any
 
 from lakedbapi.errors import DataError, NotSupportedError
@@ -45,8 +46,11 @@ _SCALARS = {
 _NAMES = {scalar: name for name, scalar in _SCALARS.items() if name != "void"}
 _DECIMAL = re.compile(r"decimal\s*\(\s*(\d+)\s*,\s*(-?\d+)\s*\)")
 _CHAR = re.compile(r"(?:var)?char\s*\(\s*\d+\s*\)")
+_KEPT = 256
+"""Texts of schemas whose meaning is kept at hand: each statement asks for it several times."""
 
 
+@lru_cache(_KEPT)
 def parse_schema(schema_string: str) -> Schema:
     """The schema of a table. Fields have their column-mapping ids, or numbers in depth-first order without these.
 
@@ -69,6 +73,7 @@ def print_schema(schema: Schema, base: str | None = None) -> str:
     return json.dumps(_print_struct(Struct(schema.fields), known), ensure_ascii=False, separators=(",", ":"))
 
 
+@lru_cache(_KEPT)
 def physical_names(schema_string: str) -> Mapping[int, str]:
     """Field id -> the name that the field has in data files, statistics and partition values, where that is not its
     own."""
@@ -81,6 +86,7 @@ def physical_names(schema_string: str) -> Mapping[int, str]:
     return names
 
 
+@lru_cache(_KEPT)
 def metadata_of(schema_string: str) -> Mapping[int, Mapping[str, Any]]:
     """Field id -> the field's metadata as the log has it."""
     schema = parse_schema(schema_string)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from decimal import Decimal as PyDecimal
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,8 @@ _INTEGERS = frozenset({"int8", "int16", "int32", "int64"})
 _TIMES = frozenset({"timestamp", "timestamptz"})
 _BOUNDED = _INTEGERS | _TIMES | {"float32", "float64", "varchar", "boolean", "date"}
 _MIN_BLOCK = 1 << 20
+_FEW = 64
+"""Up to so many files their statistics are read one by one: the reader of many costs as much as that to start."""
 _CUT = 999
 """Microseconds that writers cut off the time of a bound."""
 _DIGITS = 15
@@ -67,7 +70,7 @@ def column_bounds(stats: pa.ChunkedArray, counts: pa.Array, field: Field, name: 
 def _read(stats: pa.ChunkedArray, field: Field, name: str) -> tuple[pa.Array, pa.Array, pa.Array]:
     target = arrow_type(field.type)
     kind = _json_type(field)
-    if kind is not None:
+    if kind is not None and len(stats) > _FEW:
         try:
             parsed = _parsed(stats, name, kind)
             lower, upper, nulls = (_member(parsed, part) for part in ("minValues", "maxValues", "nullCount"))
@@ -139,8 +142,12 @@ def storage_type(target: pa.DataType) -> pa.DataType:
     return pa.int32() if pa.types.is_date(target) else pa.int64()
 
 
+@lru_cache(maxsize=1024)
 def loaded(text: str | None) -> dict[str, Any]:
-    """The statistics of a file; nothing from a text that is none."""
+    """The statistics of a file, which nobody may change; nothing from a text that is none.
+
+    The next state of a table has nearly the same files.
+    """
     try:
         entry = json.loads(text or "{}", parse_float=PyDecimal)
     except ValueError:
