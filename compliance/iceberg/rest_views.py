@@ -115,8 +115,10 @@ def _add_schema(metadata: Json, schema: Json) -> int:
 
 
 def _add_version(metadata: Json, version: Json) -> int:
-    if version["version-id"] in [known["version-id"] for known in metadata["versions"]]:
-        raise BadRequestError(f"there is a version {version['version-id']} already")
+    """Its id, which is another one where that is taken, as in the reference implementation."""
+    taken = [known["version-id"] for known in metadata["versions"]]
+    if version["version-id"] in taken:
+        version = {**version, "version-id": max(taken) + 1}
     if version["schema-id"] not in [known["schema-id"] for known in metadata["schemas"]]:
         raise BadRequestError(f"there is no schema {version['schema-id']}")
     dialects = [text["dialect"].casefold() for text in version["representations"]]

@@ -9,6 +9,7 @@ from sqlalchemy import select
 
 from lakedbapi.errors import OperationalError, ProgrammingError
 from lakedbapi.formats.base import Format
+from lakedbapi.formats.database_files import prepare_new
 from lakedbapi.formats.ducklake.backend import Backend
 from lakedbapi.formats.ducklake.backends import backend_for
 from lakedbapi.formats.ducklake.catalog import DuckLakeCatalog
@@ -96,15 +97,9 @@ def _prepare_file(backend: Backend, options: Mapping[str, str], create: bool) ->
     if path.exists():
         _check_not_cut(backend, path, options)
         return
-    if not create:
-        raise ProgrammingError(
-            f"{path}: no such file, so there is no DuckLake catalog; connect without read_only to create one"
-        )
-    _check_new(options)  # Before the database makes the file.
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise OperationalError(f"{path.parent}: making the directory failed: {error.strerror}") from error
+    if create:
+        _check_new(options)  # Before the database makes the file.
+    prepare_new(path, "DuckLake", create=create)
 
 
 def _check_not_cut(backend: Backend, path: Path, options: Mapping[str, str]) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -25,7 +26,7 @@ from lakedbapi.formats.iceberg.snapshot import IcebergSnapshot
 from lakedbapi.formats.iceberg.sources import CatalogSource
 from lakedbapi.formats.iceberg.stored_history import StoredHistory
 from lakedbapi.formats.iceberg.table import TableVersion
-from lakedbapi.formats.iceberg.territory import unclaimed
+from lakedbapi.formats.iceberg.territory import UnknownTerritoryError, unclaimed
 from lakedbapi.formats.iceberg.tidying import tidy
 from lakedbapi.formats.iceberg.travel import lineage
 from lakedbapi.model.catalog import TableInfo
@@ -60,7 +61,7 @@ class IcebergErasure(Erasure):
         history = self._history(table)
         root = history.version.paths.full(history.version.metadata.location).rstrip("/") + "/"
         known = {*history.files.data.column("path").to_pylist(), *history.files.deletes.column("path").to_pylist()}
-        nobodys = unclaimed(set(listed["path"].to_pylist()) - known, history.version, self._catalog.source)
+        nobodys = self._nobodys(history.version, set(listed["path"].to_pylist()) - known)
         found = []
         for path, changed in zip(listed["path"].to_pylist(), listed["mtime"].to_pylist(), strict=True):
             below = path.removeprefix(root)
@@ -109,12 +110,18 @@ class IcebergErasure(Erasure):
             what = f"names snapshot {history.version.metadata.refs[name].snapshot_id}, whose manifests have bounds of "
             lines.append(Wiped(name, "branch or tag", False, f"{what}files that are gone: drop it, and purge again"))
         unknown = history.unknown_metadata()
-        nobodys = unclaimed((path for path, is_old in unknown if is_old), history.version, self._catalog.source)
+        nobodys = self._nobodys(history.version, {path for path, is_old in unknown if is_old})
         history.version.storage.delete(nobodys)
         for path, _ in unknown:
             result = "removed" if path in nobodys else "unknown: remove it by hand once no writer runs"
             lines.append(Wiped(path, "metadata file", path in nobodys, result))
         return lines
+
+    def _nobodys(self, version: TableVersion, files: set[str]) -> set[str]:
+        """Those of the files that are surely no other table's."""
+        with suppress(UnknownTerritoryError):
+            return unclaimed(files, version, self._catalog.source)
+        return set()
 
     def _cleanse(self, table: TableInfo, paths: frozenset[str]) -> Sequence[Ended]:
         """End the snapshots that read files at `paths` or tell of files that are gone, and remove all that only they

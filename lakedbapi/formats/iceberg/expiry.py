@@ -9,22 +9,21 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pyiceberg.exceptions import CommitFailedException
+from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.refs import MAIN_BRANCH, SnapshotRef, SnapshotRefType
 
-from lakedbapi.errors import ConflictError, NotSupportedError, ProgrammingError
+from lakedbapi.errors import ConflictError, NotSupportedError, OperationalError, ProgrammingError
 from lakedbapi.formats.iceberg.failures import reported
 from lakedbapi.formats.iceberg.reachable import reachable
 from lakedbapi.formats.iceberg.requests import AssertNoOtherRefs, updates
+from lakedbapi.formats.iceberg.sources import CatalogSource, load_file
 from lakedbapi.formats.iceberg.table import TableVersion
 from lakedbapi.formats.iceberg.travel import lineage, time_of
 from lakedbapi.formats.properties import whole_number
 from lakedbapi.model.instants import ago
-
-if TYPE_CHECKING:
-    from lakedbapi.formats.iceberg.sources import CatalogSource
 
 _LEAST = "history.expire.min-snapshots-to-keep"
 
@@ -98,10 +97,15 @@ def chosen(version: TableVersion, ids: Sequence[int]) -> Expiry:
     return Expiry(frozenset(ids))
 
 
-def expire(source: CatalogSource, identifier: tuple[str, ...], version: TableVersion, expiry: Expiry) -> None:
-    """Commit it. ConflictError when others committed meanwhile. Files stay."""
+def expire(source: CatalogSource, identifier: tuple[str, ...], version: TableVersion, expiry: Expiry) -> bool:
+    """Commit it; whether files that only these snapshots needed may go, since no commit came in between that may need
+    them. ConflictError when one did that is in the way.
+
+    OperationalError when a server took a branch or tag away that another one made in the same instant: no requirement
+    keeps it from that.
+    """
     if not expiry.snapshots and not expiry.refs:
-        return
+        return True
     metadata = version.metadata
     named = [updates.AssertTableUUID(uuid=metadata.table_uuid)]
     named += [updates.AssertRefSnapshotId(ref=name, snapshot_id=ref.snapshot_id) for name, ref in metadata.refs.items()]
@@ -114,9 +118,28 @@ def expire(source: CatalogSource, identifier: tuple[str, ...], version: TableVer
         changes.append(updates.RemoveSnapshotsUpdate(snapshot_ids=sorted(expiry.snapshots)))
     with reported(f"table {version.name}: expiring snapshots"):
         try:
-            source.commit(identifier, tuple(named), tuple(changes), before=version)
+            after = source.commit(identifier, tuple(named), tuple(changes), before=version)
         except CommitFailedException as error:
             raise ConflictError(f"table {version.name}: others committed while snapshots expired: {error}") from error
+    return _followed(version, expiry, after)
+
+
+def _followed(version: TableVersion, expiry: Expiry, after: TableMetadata) -> bool:
+    """Whether the commit was made on what was looked at, as the log of older metadata says, which a server may keep."""
+    known = {entry.metadata_file for entry in version.metadata.metadata_log}
+    new = [entry.metadata_file for entry in after.metadata_log if entry.metadata_file not in known]
+    if len(new) < 2:  # The one that was looked at.
+        return True
+    path = version.paths.full(new[-1])
+    before = load_file(version.storage, path).metadata
+    lost = before.refs.keys() - after.refs.keys() - expiry.refs
+    if lost:
+        raise OperationalError(
+            f"table {version.name}: {', '.join(sorted(lost))} was made while snapshots expired, and the catalog took "
+            f"it away with its snapshot. No file was removed, and {path} still tells of it: register it as a table of "
+            "another name, and copy from there what is needed"
+        )
+    return False
 
 
 def needless(version: TableVersion, ids: Collection[int]) -> set[str]:

@@ -92,7 +92,9 @@ class IcebergMaintenance(Maintenance):
             expiry = chosen(version, versions)
         paths = sorted(needless(version, expiry.snapshots))
         if not dry_run:
-            expire(self._source, (*self._catalog.named(table.schema_id), table.name), version, expiry)
+            identifier = (*self._catalog.named(table.schema_id), table.name)
+            if not expire(self._source, identifier, version, expiry):
+                paths = []
             version.storage.delete(paths)
         return Expired([info for info in history(version.metadata) if info.id in expiry.snapshots], paths)
 

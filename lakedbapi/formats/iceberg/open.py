@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from pathlib import Path
 from urllib.parse import unquote, urlsplit, urlunsplit
 
 from pyiceberg.catalog import load_catalog
 
 from lakedbapi.errors import NotSupportedError, ProgrammingError
 from lakedbapi.formats.base import Format
+from lakedbapi.formats.database_files import prepare_new
 from lakedbapi.formats.iceberg.catalog import IcebergCatalog
 from lakedbapi.formats.iceberg.failures import reported
 from lakedbapi.formats.iceberg.sources import CatalogSource, DirectorySource, FileSource, Source
 from lakedbapi.formats.iceberg.sql_catalog import SqlCatalog
 from lakedbapi.storage.filesystem import Storage
 
+_SQLITE = "sqlite:///"
 _STORAGE = "storage_options."
 _FILE_SYSTEMS = ("s3", "s3a", "gs", "gcs", "abfs", "abfss", "az", "memory", "file")
 _STORAGE_NAMES = {
@@ -35,15 +38,19 @@ class IcebergFormat(Format):
 
     def open(self, location: str, options: Mapping[str, str], *, read_only: bool, create: bool) -> IcebergCatalog:
         non_atomic = options.get("non_atomic", "false").casefold() == "true"
-        return IcebergCatalog(_source(location, options), non_atomic=non_atomic)
+        return IcebergCatalog(_source(location, options, create=create), non_atomic=non_atomic)
 
 
-def _source(location: str, options: Mapping[str, str]) -> Source:
+def _source(location: str, options: Mapping[str, str], *, create: bool) -> Source:
     storage_options = {name[len(_STORAGE) :]: value for name, value in options.items() if name.startswith(_STORAGE)}
     kind = urlsplit(location).scheme if "://" in location else ""
     if not kind or kind in _FILE_SYSTEMS:
         return _files(location, storage_options)
     properties = _properties(kind, location)
+    if kind == "sqlite":
+        file = Path(properties["uri"].removeprefix(_SQLITE))
+        if not file.exists():
+            prepare_new(file, "Iceberg", create=create)
     properties["py-io-impl"] = "pyiceberg.io.fsspec.FsspecFileIO"
     properties |= {_STORAGE_NAMES.get(name, name): value for name, value in storage_options.items()}
     if "warehouse" in options:
@@ -78,15 +85,16 @@ def _properties(kind: str, location: str) -> dict[str, str]:
     url = urlsplit(location)
     if kind in ("rest", "http", "https"):
         scheme = "http" if kind == "rest" else kind
-        login, _, host = url.netloc.rpartition("@")
-        user, _, secret = (unquote(part) for part in login.partition(":"))
+        given, _, host = url.netloc.rpartition("@")
+        user, _, secret = (unquote(part) for part in given.partition(":"))
         uri = urlunsplit((scheme, host, url.path.rstrip("/"), "", ""))
         properties = {"type": "rest", "uri": uri}
-        if user:
-            return {**properties, "credential": f"{user}:{secret}", "oauth2-server-uri": f"{uri}/v1/oauth/tokens"}
-        return {**properties, **({"token": secret} if secret else {})}
+        if not secret and not user:
+            return properties
+        login = {"credential": f"{user}:{secret}"} if user else {"token": secret}
+        return {**properties, **login, "oauth2-server-uri": f"{uri}/v1/oauth/tokens"}
     if kind == "sqlite":
-        return {"type": "sql", "uri": f"sqlite:///{_absolute(url.path.removeprefix('/'))}"}
+        return {"type": "sql", "uri": f"{_SQLITE}{_absolute(url.path.removeprefix('/'))}"}
     if kind in ("postgresql", "postgres", "mysql", "mariadb"):
         driver = "postgresql+psycopg" if kind.startswith("postgres") else "mysql+pymysql"
         return {"type": "sql", "uri": urlunsplit((driver, url.netloc, url.path, url.query, ""))}

@@ -32,6 +32,7 @@ from lakedbapi.errors import ConflictError, DataError, NotSupportedError, Operat
 from lakedbapi.formats.iceberg.failures import reported
 from lakedbapi.formats.iceberg.older_metadata import remove_older_metadata
 from lakedbapi.formats.iceberg.paths import Paths, moved
+from lakedbapi.formats.iceberg.sql_catalog import SqlCatalog
 from lakedbapi.formats.iceberg.table import TableVersion
 from lakedbapi.formats.tree import MAIN, Tree
 from lakedbapi.storage.filesystem import Storage
@@ -69,6 +70,10 @@ class Source(ABC):
     @abstractmethod
     def load(self, namespace: Namespace, table: str) -> LoadedTable | None:
         """The table as it is now; None when there is none any more."""
+
+    def metadata_location(self, namespace: Namespace, table: str) -> str | None:
+        """Where the metadata of a table is that cannot be read; None where nobody can tell."""
+        return None
 
     def views(self, namespace: Namespace) -> Sequence[str]:
         return ()
@@ -141,7 +146,7 @@ class CatalogSource(Source):
         updates: tuple[Any, ...],
         *,
         before: TableVersion | None,
-    ) -> None:
+    ) -> TableMetadata:
         """Change the table from what it was `before`, None where it is new. Raises what the client does."""
         config = {} if before is None else self._configs.get(identifier, {})
         nothing: Any = None  # A commit needs no more of a table than its name.
@@ -150,6 +155,7 @@ class CatalogSource(Source):
         )
         if before is not None:
             remove_older_metadata(before, done.metadata)
+        return done.metadata
 
     def ensure_namespace(self, namespace: Namespace) -> None:
         with reported(f"catalog {self.name}: looking for namespace {'.'.join(namespace)}"):
@@ -241,6 +247,12 @@ class CatalogSource(Source):
         self._configs[identifier] = dict(loaded.config)
         storage = self._storage_of(loaded.metadata.location, loaded.io.properties)
         return LoadedTable(loaded.metadata, loaded.metadata_location, Paths(), storage)
+
+    def metadata_location(self, namespace: Namespace, table: str) -> str | None:
+        if not isinstance(self.client, SqlCatalog):
+            return None
+        with reported(f"catalog {self.name}: looking for table {'.'.join((*namespace, table))}"):
+            return self.client.metadata_location((*namespace, table))
 
     def views(self, namespace: Namespace) -> Sequence[str]:
         if not self._has_views:

@@ -13,6 +13,7 @@ from pyiceberg.table import StagedTable, Table
 from pyiceberg.table.locations import load_location_provider
 from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.typedef import Identifier
+from sqlalchemy import select
 
 from lakedbapi.formats.iceberg.paths import Paths
 from lakedbapi.formats.iceberg.requests import updates as requests
@@ -30,6 +31,18 @@ class SqlCatalog(pyiceberg.catalog.sql.SqlCatalog):
         self._known: OrderedDict[str, TableMetadata] = OrderedDict()
         self._lock = threading.Lock()
         super().__init__(name, **properties)
+
+    def metadata_location(self, identifier: Identifier) -> str | None:
+        """Where the metadata of a table is, which need not be readable; None where there is no such table."""
+        *namespace, name = identifier
+        tables = pyiceberg.catalog.sql.IcebergTables
+        found = select(tables.metadata_location).where(
+            tables.catalog_name == self.name,
+            tables.table_namespace == self.namespace_to_string(tuple(namespace)),
+            tables.table_name == name,
+        )
+        with self.engine.connect() as connection:
+            return connection.execute(found).scalar()
 
     def _convert_orm_to_iceberg(self, orm_table: Any) -> Table:
         location = orm_table.metadata_location

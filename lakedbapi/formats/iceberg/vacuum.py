@@ -44,7 +44,8 @@ def vacuum(
         if dry_run:
             return going
         try:
-            expire(source, identifier, version, expiry)
+            if not expire(source, identifier, version, expiry):
+                return []
         except ConflictError:
             continue
         version.storage.delete(going)

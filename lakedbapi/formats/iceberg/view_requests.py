@@ -50,12 +50,14 @@ class ViewClient:
         with self._changing("creating", identifier):
             self._client.create_view(identifier, schema, version, properties=properties)
 
-    def change(self, identifier: Identifier, uuid: str, updates: Sequence[dict[str, Any]]) -> None:
-        """One commit with all `updates`, to the view with this id."""
+    def change(self, identifier: Identifier, uuid: str, updates: Sequence[dict[str, Any]]) -> list[int]:
+        """One commit with all `updates`, to the view with this id. Returns the versions that were current, the newest
+        last."""
         parts = self._client._split_identifier_for_path(identifier, IdentifierKind.VIEW)
         body = {"requirements": [{"type": "assert-view-uuid", "uuid": uuid}], "updates": list(updates)}
         with self._changing("changing", identifier):
-            self._post(self._client.url(Endpoints.load_view, **parts), body)
+            answer = self._post(self._client.url(Endpoints.load_view, **parts), body).json()
+            return [int(entry["version-id"]) for entry in answer["metadata"]["version-log"]]
 
     def rename(self, old: Identifier, new: Identifier) -> None:
         source, destination = map(self._client._split_identifier_for_json, (old, new))
@@ -66,12 +68,13 @@ class ViewClient:
         with self._changing("dropping", identifier):
             self._client.drop_view(identifier)
 
-    def _post(self, url: str, body: dict[str, Any]) -> None:
+    def _post(self, url: str, body: dict[str, Any]) -> requests.Response:
         response = self._client._session.post(url, json=body)
         try:
             response.raise_for_status()
         except requests.HTTPError as error:
             _handle_non_200_response(error, {404: NoSuchViewError, 409: CommitFailedException})
+        return response
 
     @contextmanager
     def _changing(self, doing: str, identifier: Identifier) -> Iterator[None]:

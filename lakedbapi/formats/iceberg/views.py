@@ -106,7 +106,8 @@ def commit_view(source: CatalogSource, plan: ViewPlan) -> None:
     if updates and plan.new.name != plan.old.name:
         raise NotSupportedError(f"view {plan.name} cannot be renamed and changed in one transaction: commit in between")
     if updates:
-        client.change(identifier, plan.base.view_uuid, updates)
+        current = client.change(identifier, plan.base.view_uuid, updates)
+        _check_alone(client, identifier, plan.base, current)
     elif plan.new.name != plan.old.name:
         client.rename(identifier, (*plan.namespace, plan.new.name))
 
@@ -117,6 +118,18 @@ def _check_unchanged(source: CatalogSource, identifier: tuple[str, ...], base: V
         raise conflict(".".join(identifier), "another one dropped it")
     if now.current_version_id != base.current_version_id:
         raise conflict(".".join(identifier), "another one replaced it")
+
+
+def _check_alone(client: ViewClient, identifier: tuple[str, ...], base: ViewMetadata, current: list[int]) -> None:
+    """Requests cannot require a version of a view. What another one put in the place of `base` just before this change
+    comes back, and this one is a conflict."""
+    if base.current_version_id in current[-2:]:
+        return
+    if len(current) > 1:
+        client.change(
+            identifier, base.view_uuid, [{"action": "set-current-view-version", "view-version-id": current[-2]}]
+        )
+    raise conflict(".".join(identifier), "another one replaced it")
 
 
 def _updates(namespace: Namespace, base: ViewMetadata, old: ViewInfo, new: ViewInfo) -> Iterator[dict[str, Any]]:

@@ -275,3 +275,20 @@ def test_sqlalchemy_reflects_columns_and_identifier_fields(place: Place) -> None
     with engine.connect() as connection:
         assert connection.execute(sqlalchemy.select(reflected)).all() == [(1, "a")]
     engine.dispose()
+
+
+def test_the_directory_of_a_new_catalog_is_made(tmp_path: Path) -> None:
+    url = f"iceberg+sqlite:///{tmp_path}/new/deep/catalog.db?warehouse={tmp_path}/warehouse"
+    with pytest.raises(lakedbapi.ProgrammingError, match="no such file, so there is no Iceberg catalog"):
+        lakedbapi.connect(url, read_only=True)
+    assert not (tmp_path / "new").exists()
+    with lakedbapi.connect(url, autocommit=True) as connection:
+        connection.execute("CREATE TABLE t (a INT)")
+    with lakedbapi.connect(url, read_only=True) as connection:
+        assert connection.execute("SELECT * FROM t").fetchall() == []
+
+
+def test_a_directory_that_cannot_be_made_is_told(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(lakedbapi.OperationalError, match="file/deep: making the directory failed"):
+        lakedbapi.connect(f"iceberg+sqlite:///{tmp_path}/file/deep/catalog.db?warehouse={tmp_path}/warehouse")

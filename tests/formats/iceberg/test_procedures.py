@@ -144,11 +144,11 @@ def test_commits_of_others_meanwhile(place: Place, monkeypatch: pytest.MonkeyPat
     commit = CatalogSource.commit
     raced: list[int] = []
 
-    def late(*arguments: Any, **more: Any) -> None:
+    def late(*arguments: Any, **more: Any) -> Any:
         if not raced:
             raced.append(1)
             writer.execute("INSERT INTO t VALUES (3, 's')")
-        commit(*arguments, **more)
+        return commit(*arguments, **more)
 
     monkeypatch.setattr(CatalogSource, "commit", late)
     before = ids(place)

@@ -186,12 +186,12 @@ def test_beside_others(place: Lake, lake: lakedbapi.Connection, monkeypatch: pyt
     first, second = ids(place)
     commit, tried = CatalogSource.commit, []
 
-    def late(source: CatalogSource, *arguments: Any, **options: Any) -> None:
+    def late(source: CatalogSource, *arguments: Any, **options: Any) -> Any:
         if not tried:
             tried.append(arguments)
             place.table().manage_snapshots().create_tag(first, "v").commit()
             raise CommitFailedException("somebody was faster")
-        commit(source, *arguments, **options)
+        return commit(source, *arguments, **options)
 
     monkeypatch.setattr(CatalogSource, "commit", late)
     with pytest.raises(ProgrammingError, match="exists already"):

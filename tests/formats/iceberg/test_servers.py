@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,7 @@ from pyiceberg.types import LongType, NestedField, StringType
 import lakedbapi
 from compliance.iceberg.rest_catalog import PASSWORD, USER, RestCatalog, serving
 from compliance.peers.lakes import POSTGRESQL
+from lakedbapi.formats.iceberg.sources import CatalogSource
 
 SCHEMA = Schema(NestedField(1, "id", LongType(), required=False), NestedField(2, "name", StringType(), required=False))
 
@@ -184,3 +185,60 @@ def test_writing_through_a_rest_catalog(served: tuple[RestCatalog, int], tmp_pat
         assert len(metadata.snapshots) == 3
         lake.execute("DROP TABLE t")
         assert not rest.catalog.table_exists("main.t")
+
+
+def interrupted(monkeypatch: pytest.MonkeyPatch, meanwhile: Callable[[], object]) -> None:
+    """Something happens between the look at a table and the next commit."""
+    commit = CatalogSource.commit
+
+    def late(source: CatalogSource, *arguments: Any, **more: Any) -> Any:
+        monkeypatch.setattr(CatalogSource, "commit", commit)
+        meanwhile()
+        return commit(source, *arguments, **more)
+
+    monkeypatch.setattr(CatalogSource, "commit", late)
+
+
+@pytest.mark.parametrize(
+    "statement", ["VACUUM t RETAIN 0 HOURS", "CALL expire_snapshots(table => 't', older_than => now())"]
+)
+def test_a_tag_that_is_made_while_its_snapshot_expires_is_told(
+    served: tuple[RestCatalog, int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, statement: str
+) -> None:
+    """A server takes it away with the snapshot; the files stay."""
+    _, port = served
+    url = f"iceberg+rest://{USER}:{PASSWORD}@127.0.0.1:{port}?warehouse=file://{tmp_path}/w"
+    with lakedbapi.connect(url, autocommit=True) as lake, lakedbapi.connect(url, autocommit=True) as other:
+        lake.execute("CREATE TABLE t (a BIGINT)")
+        lake.execute("INSERT INTO t VALUES (1)")
+        (old,) = lake.execute("SELECT snapshot_id FROM history('t')").fetchall()[0]
+        lake.execute("DELETE FROM t")
+        lake.execute("INSERT INTO t VALUES (2)")
+        files = set(tmp_path.rglob("*.parquet"))
+        tag = f"ALTER TABLE t CREATE TAG kept AS OF VERSION {old}"
+        interrupted(monkeypatch, lambda: other.execute(tag))
+        with pytest.raises(
+            lakedbapi.OperationalError, match=r"kept was made while snapshots expired.*metadata\.json still"
+        ):
+            lake.execute(statement)
+        assert files == set(tmp_path.rglob("*.parquet"))
+
+
+def test_files_that_a_commit_in_between_may_need_stay(
+    served: tuple[RestCatalog, int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _, port = served
+    url = f"iceberg+rest://{USER}:{PASSWORD}@127.0.0.1:{port}?warehouse=file://{tmp_path}/w"
+    with lakedbapi.connect(url, autocommit=True) as lake, lakedbapi.connect(url, autocommit=True) as other:
+        lake.execute("CREATE TABLE t (a BIGINT)")
+        lake.execute("INSERT INTO t VALUES (1)")
+        (old,) = lake.execute("SELECT snapshot_id FROM history('t')").fetchall()[0]
+        lake.execute("DELETE FROM t")
+
+        def branched() -> None:
+            other.execute(f"ALTER TABLE t CREATE BRANCH b AS OF VERSION {old}")
+            other.execute("INSERT INTO t.branch_b VALUES (3)")
+
+        interrupted(monkeypatch, branched)
+        lake.execute("VACUUM t RETAIN 0 HOURS")
+        assert rows(lake, "SELECT a FROM t.branch_b") == [(1,), (3,)]

@@ -15,6 +15,7 @@ from pyiceberg.view.metadata import SQLViewRepresentation, ViewRepresentation, V
 
 import lakedbapi
 from compliance.iceberg.rest_catalog import PASSWORD, USER, RestCatalog, serving
+from lakedbapi.formats.iceberg.view_requests import ViewClient
 
 VIEW = Schema(NestedField(1, "name", StringType(), required=False))
 
@@ -26,7 +27,8 @@ class Served:
         self.port = port
         self.connection = self.connect()
         uri = f"http://127.0.0.1:{port}"
-        self.other = load_catalog("other", type="rest", uri=uri, credential=f"{USER}:{PASSWORD}")
+        login = {"credential": f"{USER}:{PASSWORD}", "oauth2-server-uri": f"{uri}/v1/oauth/tokens"}
+        self.other = load_catalog("other", type="rest", uri=uri, **login)
 
     def connect(self, **options: Any) -> lakedbapi.Connection:
         options = {"schema": "ns", "autocommit": True, **options}
@@ -261,6 +263,31 @@ def test_a_change_that_another_one_preceded_is_a_conflict(served: Served, sql: s
     assert caught.value.retryable  # type: ignore[attr-defined]
     assert served("SELECT seven FROM v") == [(7,)]
     late.close()
+
+
+@pytest.mark.parametrize("comment", [False, True])
+def test_of_two_that_replace_a_view_in_one_instant_the_first_wins(
+    served: Served, monkeypatch: pytest.MonkeyPatch, comment: bool
+) -> None:
+    """The other one comes between the look at the view and the request to change it, which cannot ask for a version."""
+    served("CREATE VIEW v AS SELECT id FROM t")
+    slow, post = served.connect(autocommit=False), ViewClient._post
+
+    def late(client: ViewClient, *request: Any) -> Any:
+        monkeypatch.setattr(ViewClient, "_post", post)
+        served("COMMENT ON VIEW v IS 'x'" if comment else "CREATE OR REPLACE VIEW v AS SELECT 7 AS seven")
+        return post(client, *request)
+
+    slow.execute("CREATE OR REPLACE VIEW v AS SELECT name FROM t")
+    monkeypatch.setattr(ViewClient, "_post", late)
+    if comment:
+        slow.commit()
+        assert served("SELECT * FROM v") == [("a",), ("b",)]
+    else:
+        with pytest.raises(lakedbapi.OperationalError, match=r"ns\.v: since this .*another one replaced it"):
+            slow.commit()
+        assert served("SELECT seven FROM v") == [(7,)]
+    slow.close()
 
 
 def test_a_view_that_was_dropped_and_made_anew_is_another_one(served: Served) -> None:

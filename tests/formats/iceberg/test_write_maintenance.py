@@ -101,10 +101,10 @@ def test_a_commit_while_snapshots_expire(
         lake.execute(f"INSERT INTO t VALUES ({i}, 'x')")
     other, commit = place.connect(), CatalogSource.commit
 
-    def commit_behind_another(*arguments: Any, **named: Any) -> None:
+    def commit_behind_another(*arguments: Any, **named: Any) -> Any:
         monkeypatch.undo()
         other.execute("INSERT INTO t VALUES (2, 'y')")
-        commit(*arguments, **named)
+        return commit(*arguments, **named)
 
     monkeypatch.setattr(CatalogSource, "commit", commit_behind_another)
     lake.execute("VACUUM t RETAIN 0 HOURS")
@@ -168,10 +168,10 @@ def test_a_tag_on_a_snapshot_that_is_about_to_expire(
     first = place.snapshots()[0].snapshot_id
     other, commit = place.connect(), CatalogSource.commit
 
-    def commit_behind_a_tag(*arguments: Any, **named: Any) -> None:
+    def commit_behind_a_tag(*arguments: Any, **named: Any) -> Any:
         monkeypatch.undo()
         other.execute(f"ALTER TABLE t CREATE TAG audited AS OF VERSION {first}")
-        commit(*arguments, **named)
+        return commit(*arguments, **named)
 
     monkeypatch.setattr(CatalogSource, "commit", commit_behind_a_tag)
     lake.execute("VACUUM t RETAIN 0 HOURS")
