@@ -10,7 +10,7 @@ from __future__ import annotations
 import statistics
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from pyiceberg.types import DoubleType, LongType, NestedField
@@ -21,6 +21,7 @@ from tests.formats.iceberg.building import Table
 
 SERVER = Path(__file__).parents[1] / "compliance" / "iceberg" / "server.py"
 FILES = 10
+SCATTERED = "DELETE of 100 scattered rows"
 KEYS = 10_000
 """Keys of an equality delete, about as many as a stream's commit has."""
 TIMED = """
@@ -73,7 +74,7 @@ def cases(rows: int) -> list[Case]:
             lambda n: f"table().delete('id = {middle + n}')",
         ),
         Case(
-            "DELETE of 100 scattered rows",
+            SCATTERED,
             lambda n: f"DELETE FROM t WHERE id IN ({scattered(n)})",
             lambda n: f"table().delete('id in ({scattered(n)})')",
         ),
@@ -81,13 +82,14 @@ def cases(rows: int) -> list[Case]:
     ]
 
 
-def load(folder: Path, rows: int, version: int = 2) -> Ours:
-    """`rows` rows in `FILES` files, one a partition, in the table `t`; ids ascend through them."""
+def load(folder: Path, rows: int, version: int = 2, pages: int = 1) -> Ours:
+    """`rows` rows in `FILES` files with pages of this version, one a partition, in the table `t`; ids ascend through
+    them."""
     folder.mkdir(parents=True)
     ours = Ours(url(folder))
     ours.run(
         "CREATE TABLE t (id BIGINT, part INTEGER, amount DOUBLE, customer VARCHAR) PARTITIONED BY (part)"
-        f" WITH ('format-version' = '{version}')"
+        f" WITH ('format-version' = '{version}', 'write.parquet.page-version' = '{pages}')"
     )
     size = rows // FILES
     for part in range(FILES):
@@ -125,6 +127,9 @@ def compare(folder: Path, python: Path, rows: int, rounds: int, only: str) -> No
         chosen = [case for case in cases(rows) if only.casefold() in case.name.casefold()]
         if chosen:
             _compare_changes(folder, others, rows, rounds, chosen)
+        pages = [replace(case, name=f"{case.name}, pages 2") for case in chosen if case.name == SCATTERED]
+        if pages:
+            _compare_changes(folder / "pages", others, rows, rounds, pages, pages=2)
         for title, made in (
             ("count + sum, 5 % deletion vectors", with_vectors),
             (f"count + sum, {KEYS:,} equality deletes", with_equality_deletes),
@@ -135,8 +140,10 @@ def compare(folder: Path, python: Path, rows: int, rounds: int, only: str) -> No
         others.close()
 
 
-def _compare_changes(folder: Path, others: Readers, rows: int, rounds: int, chosen: Sequence[Case]) -> None:
-    sides = load(folder / "ours", rows), load(folder / "theirs", rows)
+def _compare_changes(
+    folder: Path, others: Readers, rows: int, rounds: int, chosen: Sequence[Case], pages: int = 1
+) -> None:
+    sides = load(folder / "ours", rows, pages=pages), load(folder / "theirs", rows)
     place = f"uri='sqlite:///{folder}/theirs/catalog.db', warehouse='file://{folder}/theirs/warehouse'"
     opened = f"table = lambda: load_catalog('default', type='sql', {place}).load_table('main.t')\ntable()\n"
     for case in chosen:

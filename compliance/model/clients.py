@@ -299,12 +299,15 @@ class Client:
     def _outcome(self) -> tuple[Verdict, Tables]:
         """What a commit will do now."""
         lake, mine, base = self.lake, self.tables, self.lake.history[self.open.base]
-        since = [lake.history[number] for number in range(self.open.base + 1, lake.newest + 1)]
         return (
             (Verdict.COMMITS, self._theirs)
             if self._is_idle
-            else rebased(base, mine, self._theirs, since, lake.may_rewrite)
+            else rebased(base, mine, self._theirs, self._since(), lake.may_rewrite)
         )
+
+    def _since(self) -> list[Tables]:
+        """The tables as each commit since the transaction began left them."""
+        return [self.lake.history[number] for number in range(self.open.base + 1, self.lake.newest + 1)]
 
     @property
     def _is_idle(self) -> bool:

@@ -11,6 +11,8 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, ClassVar
 
+import pytest
+from hypothesis import note
 from hypothesis import strategies as st
 
 import lakedbapi
@@ -23,6 +25,7 @@ from compliance.model.values import (
     DECIMAL,
     DOUBLE,
     FLOAT,
+    FLOATS,
     INTEGER,
     SCALARS,
     SMALLINT,
@@ -36,6 +39,7 @@ from compliance.model.values import (
     not_null,
     quoted,
 )
+from tests.formats.iceberg.foreign import commit, newest
 
 
 @dataclass(frozen=True)
@@ -53,7 +57,10 @@ class IcebergLake(Lake):
 
     def __init__(self, url: str, setting: IcebergSetting) -> None:
         self.snapshots: dict[int, int] = {}
-        """The ids of the snapshots, by number in the history."""
+        """The ids of the snapshots that are kept, by number in the history."""
+        self.by_value: set[int] = set()
+        """The numbers of those in which another writer deleted rows by their values."""
+        self.expired = False
         self._setting = setting
         super().__init__(url, setting.mode)
 
@@ -77,10 +84,15 @@ class IcebergLake(Lake):
     def check_feed(self, first: int, last: int, table: Table) -> None:
         """What came and went with each snapshot, whether the format can tell updates or not, in the columns of the last
         snapshot."""
-        numbers = [number for number in self.snapshots if first <= number <= last]
+        known = [*self.snapshots][1 if self.expired else 0 :]
+        numbers = [number for number in known if first <= number <= last]
         if not numbers:
             return
         sql, ends = "SELECT * FROM table_changes(?, ?, ?)", [self.snapshots[numbers[0]], self.snapshots[numbers[-1]]]
+        if self.by_value & set(numbers):
+            with pytest.raises(lakedbapi.NotSupportedError, match="do not say which rows they hit"):
+                self.observer.execute(sql, [table.name, *ends]).fetchall()
+            return
         cursor = self.observer.execute(sql, [table.name, *ends])
         actual = Counter[Value]()
         ids = self.snapshots
@@ -93,6 +105,23 @@ class IcebergLake(Lake):
             for _, kind, shown in changes_between(old, new, at):
                 expected[ids[number], canonical(shown)] += _sign(kind)
         same("the change feed", *(Counter({row: n for row, n in c.items() if n}) for c in (actual, expected)))
+
+    def add(self, id: int, table: Table) -> int:
+        """A snapshot that none of the clients made, in which the table became this; its number."""
+        number = self.newest + 1
+        self.snapshots[number] = id
+        self.record({table.id: table})
+        assert self._ids() == list(self.snapshots.values())
+        self._check_rows(f"SELECT * FROM {quoted(table.name)}", table)
+        return number
+
+    def forget(self) -> None:
+        """Snapshots have been expired, but not the newest."""
+        kept = self._ids()
+        assert kept[-1] == [*self.snapshots.values()][-1]
+        assert kept == [id for id in self.snapshots.values() if id in kept]
+        self.expired |= len(kept) < len(self.snapshots)
+        self.snapshots = {number: id for number, id in self.snapshots.items() if id in kept}
 
     def _check_row_ids(self, table: Table) -> None:
         if self._setting.version >= 3:
@@ -128,6 +157,17 @@ class IcebergClient(SerializableClient):
         for table in self.lake.history[self.lake.newest].values():
             self.cursor.execute(f"SELECT * FROM {quoted(table.name)} LIMIT 0")
 
+    def _since(self) -> list[Tables]:
+        """A row that another writer deleted by its value may have been deleted here as well: no position says so."""
+        found = []
+        gone = {id: table.touched - table.rows.keys() for id, table in self.tables.items()}
+        for number in range(self.open.base + 1, self.lake.newest + 1):
+            tables = self.lake.history[number]
+            if number in self.lake.by_value:
+                tables = {id: replace(t, touched=t.touched - gone.get(id, frozenset())) for id, t in tables.items()}
+            found.append(tables)
+        return found
+
     def _record(self, merged: Tables) -> None:
         made = self.lake.new_snapshots()
         changed = [table for table in merged.values() if table.changed]
@@ -158,6 +198,8 @@ def _in_common(first: Table, second: Table) -> list[Counter[Value]]:
 class IcebergPrograms(OneTablePrograms):
     setting = IcebergSetting()
     client: ClassVar[type[Client]] = IcebergClient
+    more: ClassVar[Mapping[str, int]] = {"delete_by_value": 4, "delete_by_position": 1, "optimize": 2, "expire": 1}
+    lake: IcebergLake
     scalars = tuple(type for type in SCALARS if type != SMALLINT)
     wider: ClassVar[Mapping[Type, tuple[Plain, ...]]] = {INTEGER: (BIGINT,), FLOAT: (DOUBLE,), DECIMAL: (WIDE_DECIMAL,)}
 
@@ -189,6 +231,80 @@ class IcebergPrograms(OneTablePrograms):
     @staticmethod
     def had_rows(table: Table) -> bool:
         return True
+
+    def delete_by_value(self, data: Data, client: Client) -> None:
+        """Another writer commits an equality delete file, about one partition or all of the table."""
+        table = self._newest()
+        names = [column for column in table.columns if isinstance(column.type, Plain) and column.type not in FLOATS]
+        columns = data.draw(st.lists(st.sampled_from(names), min_size=1, max_size=2, unique_by=lambda c: c.id))
+        version, places = newest(self.lake.observer), self._places(table)
+        partition = data.draw(st.sampled_from([None, *sorted({place[0] for place in places.values()}, key=repr)]))
+        reached = [identity for identity, place in places.items() if partition in (None, place[0])]
+        if not reached:
+            return
+        chosen = data.draw(st.lists(st.sampled_from(reached), min_size=1, max_size=3))
+        keys = [[table.cell(table.rows[identity], column) for column in columns] for identity in chosen]
+        hit = {
+            identity: None
+            for identity in reached
+            if [canonical(table.cell(table.rows[identity], column)) for column in columns]
+            in [[canonical(value) for value in key] for key in keys]
+        }
+        note(f"another writer deletes where {[column.name for column in columns]} are {keys} in {partition}")
+        written = {column.name: [key[i] for key in keys] for i, column in enumerate(columns)}
+        where = None if partition is None else version.live.partitions[partition]
+        id = commit(self.lake.observer, lambda foreign: foreign.equality(written, where))
+        self.lake.by_value.add(self.lake.add(id, table.with_rows(hit)))
+        for other in self.clients:
+            other.check_all()
+
+    def delete_by_position(self, data: Data, client: Client) -> None:
+        """Another writer commits a position delete file about several data files of a partition."""
+        table, version = self._newest(), newest(self.lake.observer)
+        places = self._places(table)
+        if not places or self.setting.version > 2:
+            return
+        partition = data.draw(st.sampled_from(sorted({place[0] for place in places.values()})))
+        inside = sorted(identity for identity, place in places.items() if place[0] == partition)
+        chosen = data.draw(st.lists(st.sampled_from(inside), min_size=1, max_size=4, unique=True))
+        positions: dict[str, list[int]] = {}
+        for identity in chosen:
+            _, path, position = places[identity]
+            positions.setdefault(path, []).append(position)
+        note(f"another writer deletes positions {positions}")
+        where = version.live.partitions[partition]
+        id = commit(self.lake.observer, lambda foreign: foreign.positions(positions, where))
+        self.lake.add(id, table.with_rows(dict.fromkeys(chosen)))
+        for other in self.clients:
+            other.check_all()
+
+    def optimize(self, data: Data, client: Client) -> None:
+        note("OPTIMIZE t")
+        table = self._newest()
+        self.lake.observer.execute(f"OPTIMIZE {quoted(table.name)}")
+        self.lake.rewriting.add(table.id)  # Rows name the snapshot that moved them.
+        for id in self.lake.new_snapshots():
+            self.lake.add(id, table)
+
+    def expire(self, data: Data, client: Client) -> None:
+        """Nobody reads what goes."""
+        for other in self.clients:
+            other.rollback()
+        note("VACUUM t RETAIN 0 HOURS")
+        self.lake.observer.execute("VACUUM t RETAIN 0 HOURS")
+        self.lake.forget()
+
+    def _newest(self) -> Table:
+        (table,) = self.lake.history[self.lake.newest].values()
+        return table.as_committed()
+
+    def _places(self, table: Table) -> dict[int, tuple[int, str, int]]:
+        """Where each row is: the number of the partition, the name of the file in the metadata, and the position."""
+        data, identities = newest(self.lake.observer).live.data, table.keys()
+        columns = (data.column(name).to_pylist() for name in ("path", "scope", "raw_path"))
+        files = {path: (scope, name) for path, scope, name in zip(*columns, strict=True)}
+        sql = f"SELECT {quoted(table.key.name)}, filename, file_row_number FROM {quoted(table.name)}"
+        return {identities[key]: (*files[path], position) for key, path, position in self.lake.observer.execute(sql)}
 
     def alter_column(self, data: Data, client: Client) -> None:
         """What would need a value in older snapshots is refused."""

@@ -36,13 +36,16 @@ class OneTablePrograms(MergeSteps, TableSteps, TransactionSteps, RuleBasedStateM
     """Statements on one table by two connections."""
 
     client: ClassVar[type[Client]] = SerializableClient
+    more: ClassVar[Mapping[str, int]] = {}
+    """Steps that only this format has, and how often each is taken."""
 
     def __init__(self) -> None:
         super().__init__()
         self._folder = tempfile.TemporaryDirectory()
         self._sound = False
         left_out = OTHER_TABLES | self.left_out()
-        self._steps = [kind for kind, weight in WEIGHTS.items() if kind not in left_out for _ in range(weight)]
+        weights = {**WEIGHTS, **self.more}
+        self._steps = [kind for kind, weight in weights.items() if kind not in left_out for _ in range(weight)]
         stated = [f"'{name}' = '{value}'" for name, value in self.properties().items()]
         self.table_options = f" WITH ({', '.join(stated)})"
 

@@ -2,67 +2,20 @@
 
 from __future__ import annotations
 
-import io
 import tempfile
 from pathlib import Path
 
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from pyiceberg.typedef import Record
 
 import lakedbapi
-from lakedbapi.formats.iceberg.attempt import Attempt
-from lakedbapi.formats.iceberg.catalog import IcebergCatalog
-from lakedbapi.formats.iceberg.manifests import DELETES, EQUALITY_DELETES
-from lakedbapi.formats.iceberg.plan import Plan
-from lakedbapi.formats.iceberg.sources import CatalogSource
+from tests.formats.iceberg.foreign import commit
 from tests.formats.iceberg.writing import Lake, rows
 from tests.thorough import quick
 
 Step = tuple[str, list[int], int]
 KINDS = ("insert", "delete", "update", "merge", "equality", "equality", "optimize", "together")
-
-
-class Foreign(Attempt):
-    """Adds nothing but an equality delete file by the column `a`."""
-
-    keys: list[int]
-
-    def _add_files(self) -> None:
-        field = pa.field("a", pa.int64(), metadata={"PARQUET:field_id": "1"})
-        buffer = io.BytesIO()
-        pq.write_table(pa.table([pa.array(self.keys, pa.int64())], schema=pa.schema([field])), buffer)
-        path = self._places.new_data("foreign.parquet")
-        self._write(path, buffer.getvalue())
-        entry = {
-            "content": EQUALITY_DELETES,
-            "file_path": path,
-            "file_format": "PARQUET",
-            "partition": Record(),
-            "record_count": len(self.keys),
-            "file_size_in_bytes": len(buffer.getvalue()),
-            "equality_ids": [1],
-            "content_size_in_bytes": None,
-        }
-        self._add(DELETES, 0, entry)
-
-
-def delete_by_value(connection: lakedbapi.Connection, keys: list[int]) -> None:
-    """As a stream that upserts does it: rows that are older go."""
-    (catalog,) = connection._session._catalogs.values()  # type: ignore[attr-defined]
-    assert isinstance(catalog, IcebergCatalog)
-    assert isinstance(catalog.source, CatalogSource)
-    version = catalog.load(("main",), "t", None)
-    assert version is not None
-    table = version.info(0, 0, "t")
-    attempt = Foreign(Plan(namespace=("main",), old=table, new=table, base=version), version, version.storage, "")
-    attempt.keys = keys
-    changes = attempt.changes()
-    assert changes is not None
-    catalog.source.commit(("main", "t"), *changes, before=version)
 
 
 def act(
@@ -93,7 +46,7 @@ def act(
         assert done.rowcount == len(hit) + len(added)
         model[:] = rest + [(key, f"m{number}") for key, _ in hit] + added
     elif kind == "equality":
-        delete_by_value(other, keys)
+        commit(other, lambda foreign: foreign.equality({"a": keys}))
         model[:] = rest
     elif kind == "optimize":
         connection.execute("OPTIMIZE t")
@@ -101,7 +54,7 @@ def act(
         # The other writer commits while a transaction is open, which inserts: its rows are younger.
         connection.execute("BEGIN")
         connection.execute(f"INSERT INTO t VALUES ({keys[0]}, 't{number}')")
-        delete_by_value(other, keys)
+        commit(other, lambda foreign: foreign.equality({"a": keys}))
         connection.execute("COMMIT")
         model[:] = [*rest, (keys[0], f"t{number}")]
 
