@@ -67,8 +67,9 @@ class EqualityDeletes:
     """Deletes by value: a row goes when a row of a delete file that reaches its data file has the same `keys`.
 
     NULL is the same as NULL, and NaN as NaN, but -0.0 is not 0.0. `files` are the delete files (columns `path` string,
-    `scope` and `sequence_number` int64). One reaches a data file of the same scope (NULL: of any scope) with a lower
-    sequence number. `scopes` and `sequence_numbers` (int64, never NULL) are those of the data files, by row number.
+    `file_size_bytes`, `scope` and `sequence_number` int64). One reaches a data file of the same scope (NULL: of any
+    scope) with a lower sequence number. `scopes` and `sequence_numbers` (int64, never NULL) are those of the data
+    files, by row number.
     """
 
     keys: tuple[Field, ...]

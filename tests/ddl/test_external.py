@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -94,6 +95,23 @@ def test_a_file_is_added_once(lake: Lake, write: Write) -> None:
         with pytest.raises(ProgrammingError, match="is a file of table t already"):
             lake(f"CALL lake.add_data_files('t', ['{path}'])")
         lake.commit()
+
+
+def test_a_file_that_takes_the_name_of_one_of_another_lake_is_read_by_its_own_columns(tmp_path: Path) -> None:
+    path = tmp_path / "lake" / "data" / "a.parquet"
+    structs = pa.array([{"a": 1, "b": 2}] * 3)
+    for rows in (ROWS, ROWS.append_column("st", structs)):
+        with lakedbapi.connect(tmp_path / "lake") as connection:
+            lake = Lake(connection)
+            lake("CREATE TABLE t (i INTEGER, st STRUCT(a BIGINT, b BIGINT))")
+            path.parent.mkdir(parents=True)
+            pq.write_table(rows, path)
+            lake("CALL lake.add_data_files('t', ?, allow_missing => true, ignore_extra_columns => true)", str(path))
+            lake("ALTER TABLE t RENAME COLUMN st.a TO c")
+            found = lake("SELECT st FROM t WHERE i = 1")
+            lake.commit()
+        shutil.rmtree(tmp_path / "lake")
+    assert found == [({"c": 1, "b": 2},)]
 
 
 def test_columns_that_are_renamed_added_and_dropped_later(lake: Lake, write: Write) -> None:

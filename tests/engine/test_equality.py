@@ -28,6 +28,7 @@ def equality(
     deletes = pa.table(
         {
             "path": [file.path for file in files],
+            "file_size_bytes": [file.file_size_bytes for file in files],
             "scope": pa.array(scopes, pa.int64()),
             "sequence_number": pa.array(numbers, pa.int64()),
         }

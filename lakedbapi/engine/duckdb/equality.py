@@ -91,7 +91,7 @@ def _rows(deletes: EqualityDeletes, files: pa.Table, resources: Resources) -> li
         return [_select(deletes, Piece(group, everything, 0, none, None), resources)]
     return [
         _select(deletes, Piece(found_in(schema, group), rows, 0, none, schema), resources)
-        for schema, rows in file_schemas(files.column("path"), everything, resources)
+        for schema, rows in file_schemas(files, everything, resources)
     ]
 
 

@@ -51,8 +51,7 @@ def _pieces(schema: Schema, group: FileGroup, first_part: int, resources: Resour
         if not needs_footers(schema, group):
             yield Piece(group, rows, first_part, methods[rows], None)
             continue
-        paths = group.files.column("path")
-        for file_schema, same in file_schemas(paths, rows, resources, group.encryption_keys):
+        for file_schema, same in file_schemas(group.files, rows, resources, group.encryption_keys):
             yield Piece(found_in(file_schema, group), same, first_part, methods[same], file_schema)
 
 

@@ -47,26 +47,32 @@ class FileSchema:
 
 
 def file_schemas(
-    paths: pa.ChunkedArray, rows: npt.NDArray[np.int64], resources: Resources, keys: Mapping[int, str] = {}
+    files: pa.Table, rows: npt.NDArray[np.int64], resources: Resources, keys: Mapping[int, str] = {}
 ) -> Iterator[tuple[FileSchema, npt.NDArray[np.int64]]]:
-    """The distinct schemas among the files at `rows` of `paths`, each with the rows that have it; `keys` are those of
-    encrypted files, by row."""
-    names: list[str] = paths.take(pa.array(rows)).to_pylist()
-    encrypted = {name: keys[row] for name, row in zip(names, rows.tolist(), strict=True) if row in keys}
-    _load([name for name in names if name not in _cache and name not in encrypted], resources)
-    for name, key in encrypted.items():
-        if name not in _cache:
-            _load_encrypted(name, key, resources)
+    """The distinct schemas among the `rows` of `files` (columns `path` and `file_size_bytes`, which may be NULL), each
+    with the rows that have it; `keys` are those of encrypted files, by row."""
+    columns = files.select(["path", "file_size_bytes"]).take(pa.array(rows))
+    found: list[_File] = list(zip(*(column.to_pylist() for column in columns.columns), strict=True))
+    encrypted = {file: keys[row] for file, row in zip(found, rows.tolist(), strict=True) if row in keys}
+    _load([file for file in found if file not in _cache and file not in encrypted], resources)
+    for file, key in encrypted.items():
+        if file not in _cache:
+            _load_encrypted(file, key, resources)
     grouped: dict[FileSchema, list[int]] = {}
-    for name, row in zip(names, rows.tolist(), strict=True):
-        grouped.setdefault(_cache.get(name), []).append(row)
+    for file, row in zip(found, rows.tolist(), strict=True):
+        grouped.setdefault(_cache.get(file), []).append(row)
     for schema, same in grouped.items():
         yield schema, np.array(same, dtype=np.int64)
 
 
-def _load(paths: Sequence[str], resources: Resources) -> None:
-    if not paths:
+_File = tuple[str, int | None]
+"""Path and size: a file of another program may take the name of one that is gone with its lake."""
+
+
+def _load(files: Sequence[_File], resources: Resources) -> None:
+    if not files:
         return
+    paths = [path for path, _ in files]
     # One file after the other would cost a round trip each; DuckDB reads the list in one go.
     listed = resources.paths(pa.array(paths))
     elements = driver.rows(
@@ -79,24 +85,25 @@ def _load(paths: Sequence[str], resources: Resources) -> None:
     for element in elements:
         by_file.setdefault(str(element["file_name"]), []).append(element)
     types: dict[tuple[Node, ...], tuple[str, ...]] = {}
-    for path in paths:
+    for path, size in files:
         columns = _tree(by_file[path])
         if columns not in types:
             described = driver.rows(
                 resources.cursor, f"DESCRIBE SELECT * FROM read_parquet({resources.paths(pa.array([path]))})", {}
             )
             types[columns] = tuple(str(row["column_type"]) for row in described)
-        _cache.put(path, FileSchema(columns, types[columns]))
+        _cache.put((path, size), FileSchema(columns, types[columns]))
 
 
-def _load_encrypted(path: str, key: str, resources: Resources) -> None:
+def _load_encrypted(file: _File, key: str, resources: Resources) -> None:
     """DuckDB does not tell the schema of an encrypted file itself."""
+    path, _ = file
     fs = filesystem_of(path, resources.filesystems)
     with open(path, "rb") if fs is None else fs.open(path, "rb") as source:
         elements = encryption.schema_elements(source, key, path)
     source_sql = f"read_parquet({resources.paths(pa.array([path]))}, {resources.encryption(key, path)})"
     described = driver.rows(resources.cursor, f"DESCRIBE SELECT * FROM {source_sql}", {})
-    _cache.put(path, FileSchema(_tree(elements), tuple(str(row["column_type"]) for row in described)))
+    _cache.put(file, FileSchema(_tree(elements), tuple(str(row["column_type"]) for row in described)))
 
 
 def _tree(elements: Iterable[Mapping[str, object]]) -> tuple[Node, ...]:
@@ -121,18 +128,18 @@ def _node(elements: Iterator[Mapping[str, object]]) -> Node:
 
 class _Cache:
     def __init__(self) -> None:
-        self._schemas: OrderedDict[str, FileSchema] = OrderedDict()
+        self._schemas: OrderedDict[_File, FileSchema] = OrderedDict()
         self._lock = threading.Lock()
 
-    def __contains__(self, path: str) -> bool:
-        return path in self._schemas
+    def __contains__(self, file: _File) -> bool:
+        return file in self._schemas
 
-    def get(self, path: str) -> FileSchema:
-        return self._schemas[path]
+    def get(self, file: _File) -> FileSchema:
+        return self._schemas[file]
 
-    def put(self, path: str, schema: FileSchema) -> None:
+    def put(self, file: _File, schema: FileSchema) -> None:
         with self._lock:
-            self._schemas[path] = schema
+            self._schemas[file] = schema
             while len(self._schemas) > _CACHED_FILES:
                 self._schemas.popitem(last=False)
 

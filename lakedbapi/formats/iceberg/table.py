@@ -252,6 +252,7 @@ class TableVersion:
             files = pa.table(
                 {
                     "path": found.files.column("path"),
+                    "file_size_bytes": found.files.column("file_size_bytes"),
                     "scope": found.scopes,
                     "sequence_number": found.sequence_numbers,
                 }
