@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pyarrow as pa
 
 from lakedbapi.engine.base import Engine, Query, WriteOptions
@@ -33,6 +35,8 @@ def write_rows(
     """Write rows (the table's columns, with `row_ids` followed by `ROW_ID_COLUMN`, with `row_versions` by
     `ROW_VERSION_COLUMN`), known to the transaction from then on."""
     options = write_options(view.catalog, view.schemas[table.schema_id], table)
+    if (option(view.catalog, table, "sort_on_insert") or "true").casefold() == "false":
+        options = replace(options, sort_by=())
     written = engine.write(rows, table.schema, options, row_ids=row_ids, row_snapshots=row_versions)
     transaction.written.update(file.path for file in written)
     return written

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -73,7 +74,8 @@ def _with_deletes(catalog: DuckLakeCatalog, table: TableInfo) -> pa.Array:
 def _tables_at(
     catalog: DuckLakeCatalog, base: DuckLakeSnapshot, table: TableInfo, begins: Sequence[int]
 ) -> Mapping[int, TableInfo]:
-    """The table as it was at each of the snapshots; at the next kept one where that is expired."""
+    """The table as it was at each of the snapshots, at the next kept one where that is expired; sorted as today if the
+    columns are today's."""
     snapshot = catalog.backend.tables.snapshot.c
     with catalog.backend.read() as connection:
         kept = connection.execute(
@@ -85,9 +87,18 @@ def _tables_at(
     for begin in set(begins):
         id, version = kept[bisect_left(ids, begin)]
         if version not in by_version:
-            by_version[version] = catalog.as_of(AsOf(version=id)).tables().get(table.id, table)
+            then = catalog.as_of(AsOf(version=id)).tables().get(table.id, table)
+            by_version[version] = replace(
+                then, sorting=table.sorting if same_columns(then.schema, table.schema) else ()
+            )
         found[begin] = by_version[version]
     return found
+
+
+def same_columns(one: Schema, other: Schema) -> bool:
+    """Whether ids, names and types are equal."""
+    first, second = ([(field.id, field.name, field.type) for field in schema.fields] for schema in (one, other))
+    return first == second
 
 
 def _signature(schema: Schema) -> tuple[Any, ...]:

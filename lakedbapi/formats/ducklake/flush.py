@@ -17,7 +17,7 @@ from sqlalchemy.engine import Connection
 from lakedbapi.errors import DataError, InternalError
 from lakedbapi.formats.ducklake import changes_made
 from lakedbapi.formats.ducklake.attempt import Attempt
-from lakedbapi.formats.ducklake.compaction import TableMaintenanceCommit
+from lakedbapi.formats.ducklake.compaction import TableMaintenanceCommit, same_columns
 from lakedbapi.formats.ducklake.delete_files import Deletions, WrittenDeletes
 from lakedbapi.formats.ducklake.file_entries import add_data_file, add_delete_file, schedule
 from lakedbapi.formats.ducklake.inlined import InlinedTable, inlined_tables, read_rows
@@ -55,10 +55,7 @@ def stored_rows(catalog: DuckLakeCatalog, base: DuckLakeSnapshot, table: TableIn
 
 def _with_columns(table: TableInfo, schema: Schema) -> TableInfo:
     """Partitioned and sorted only where the columns are today's."""
-    stored, today = (
-        [(field.id, field.name, field.type) for field in columns.fields] for columns in (schema, table.schema)
-    )
-    if stored == today:
+    if same_columns(schema, table.schema):
         return replace(table, schema=schema)
     return replace(table, schema=schema, partitioning=None, sorting=())
 
