@@ -57,34 +57,40 @@ class IcebergLake(Lake):
 
     def __init__(self, url: str, setting: IcebergSetting) -> None:
         self.snapshots: dict[int, int] = {}
-        """The ids of the snapshots that are kept, by number in the history."""
+        """The ids of the snapshots, by number in the history."""
         self.by_value: set[int] = set()
         """The numbers of those in which another writer deleted rows by their values."""
-        self.expired = False
+        self.expired: set[int] = set()
+        """The numbers of those that are gone."""
         self._setting = setting
         super().__init__(url, setting.mode)
 
     def new_snapshots(self) -> list[int]:
         return [id for id in self._ids() if id not in self.snapshots.values()]
 
+    @property
+    def kept(self) -> dict[int, int]:
+        """The snapshots that are left."""
+        return {number: id for number, id in self.snapshots.items() if number not in self.expired}
+
     def check_history(self) -> None:
-        assert self._ids() == list(self.snapshots.values())
-        for number in self.snapshots:
+        assert self._ids() == list(self.kept.values())
+        for number in self.kept:
             for table in self.history[number].values():
                 self.check_version(number, table)
 
     def check_version(self, number: int, table: Table) -> None:
-        if number in self.snapshots:
+        if number in self.kept:
             super().check_version(self.snapshots[number], table)
 
     def check_time(self, number: int) -> None:
-        if number in self.snapshots:
+        if number in self.kept:
             super().check_time(number)
 
     def check_feed(self, first: int, last: int, table: Table) -> None:
         """What came and went with each snapshot, whether the format can tell updates or not, in the columns of the last
         snapshot."""
-        known = [*self.snapshots][1 if self.expired else 0 :]
+        known = [*self.kept][1 if self.expired else 0 :]
         numbers = [number for number in known if first <= number <= last]
         if not numbers:
             return
@@ -111,17 +117,16 @@ class IcebergLake(Lake):
         number = self.newest + 1
         self.snapshots[number] = id
         self.record({table.id: table})
-        assert self._ids() == list(self.snapshots.values())
+        assert self._ids() == list(self.kept.values())
         self._check_rows(f"SELECT * FROM {quoted(table.name)}", table)
         return number
 
     def forget(self) -> None:
         """Snapshots have been expired, but not the newest."""
-        kept = self._ids()
-        assert kept[-1] == [*self.snapshots.values()][-1]
-        assert kept == [id for id in self.snapshots.values() if id in kept]
-        self.expired |= len(kept) < len(self.snapshots)
-        self.snapshots = {number: id for number, id in self.snapshots.items() if id in kept}
+        ids = self._ids()
+        assert ids[-1:] == [*self.kept.values()][-1:]
+        self.expired |= {number for number, id in self.snapshots.items() if id not in ids}
+        assert ids == list(self.kept.values())
 
     def _check_row_ids(self, table: Table) -> None:
         if self._setting.version >= 3:
@@ -142,7 +147,7 @@ class IcebergLake(Lake):
 
     def _times(self) -> dict[int, datetime]:
         times = dict(self.observer.execute("SELECT snapshot_id, snapshot_time FROM history('t')").fetchall())
-        return {number: times[id] for number, id in self.snapshots.items()}
+        return {number: times[id] for number, id in self.kept.items()}
 
 
 def _sign(kind: str) -> int:
