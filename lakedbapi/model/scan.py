@@ -79,6 +79,9 @@ class EqualityDeletes:
     sequence_numbers: pa.Array
     names_without_ids: Mapping[int, tuple[str, ...]] | None = None
     """As in `FileGroup`, for the delete files."""
+    is_choice: bool = False
+    """Whether the rows that they hit stay, and the others go. Then all delete files have a scope or none has, and each
+    data file is reached by one."""
 
     def reached(self) -> npt.NDArray[np.bool_]:
         """For each data file whether some delete file reaches it."""

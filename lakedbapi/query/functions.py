@@ -93,7 +93,9 @@ def lake_function(
     if len(function.of.parts) > 1:
         alias = function.of.parts[0]
     elif name.startswith(_PREFIX) or made.takes_catalog:
-        alias = arguments.pop("catalog", None) or (positional.pop(0) if positional else None)
+        alias = arguments.pop("catalog", None)
+        if alias is None and positional and (name.startswith(_PREFIX) or _is_catalog(context, positional[0])):
+            alias = positional.pop(0)
         if alias is None and name.startswith(_PREFIX):
             raise ProgrammingError(f"{function.of} needs the catalog's name as its first argument")
     alias = context.search_path[0] if alias is None else str(alias)
@@ -110,8 +112,14 @@ def lake_function(
     return made.run(call)
 
 
+def _is_catalog(context: Context, value: Any) -> bool:
+    return isinstance(value, str) and catalog_alias(context, value) is not None
+
+
 def _snapshots(call: _Call) -> dict[str, Relation]:
-    return {call.special: snapshot_rows(call.catalog.history())}
+    """All snapshots, or those that touched a table."""
+    table = call.table().table if "table_name" in call.arguments else None
+    return {call.special: snapshot_rows(call.catalog.history(table))}
 
 
 def _history(call: _Call) -> dict[str, Relation]:
@@ -305,7 +313,7 @@ def _changes(kind: str) -> Callable[[_Call], dict[str, Relation]]:
 class _Function:
     """`arguments` in order; `full_arguments` those of the `ducklake_` form after the catalog.
 
-    `takes_catalog`: the form without prefix may start with the catalog's name too.
+    `takes_catalog`: the form without prefix may start with the name of an attached catalog, too.
     """
 
     run: Callable[[_Call], dict[str, Relation]]
@@ -322,7 +330,7 @@ _TABLE = ("table_name", "schema")
 _RANGE = ("table_name", "start_snapshot", "end_snapshot")
 
 _FUNCTIONS: Mapping[str, _Function] = {
-    "snapshots": _Function(_snapshots, takes_catalog=True),
+    "snapshots": _Function(_snapshots, _TABLE, full=(), takes_catalog=True),
     "history": _Function(_history, _TABLE),
     "files": _Function(_files, _TABLE),
     "delete_files": _Function(_delete_files, _TABLE),

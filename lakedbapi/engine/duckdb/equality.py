@@ -73,7 +73,8 @@ def _join(
     keys = ", ".join(f"_lake_k{number}" for number in range(len(deletes.keys)))
     rows = "\nUNION ALL ".join(_rows(deletes, files, resources))
     newest = f"SELECT {keys}, _lake_s, max(_lake_q) AS _lake_q FROM ({rows}) GROUP BY {keys}, _lake_s"
-    return f" ANTI JOIN ({newest}) AS {name} ON {' AND '.join(conditions)}"
+    kind = "SEMI" if deletes.is_choice else "ANTI"
+    return f" {kind} JOIN ({newest}) AS {name} ON {' AND '.join(conditions)}"
 
 
 def _key(key: Field, source: Source, per_file: PerFile) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 
@@ -13,14 +13,13 @@ import pyarrow.compute as pc
 from pyiceberg.table.snapshots import Operation
 from pyiceberg.table.snapshots import Snapshot as IcebergSnapshot
 
-from lakedbapi.errors import NotSupportedError, ProgrammingError
+from lakedbapi.errors import ProgrammingError
 from lakedbapi.formats.base import ChangeScan
-from lakedbapi.formats.iceberg.manifests import EQUALITY_DELETES
 from lakedbapi.formats.iceberg.table import TableVersion
 from lakedbapi.formats.iceberg.travel import Point, lineage, time_of
 from lakedbapi.model.catalog import TableInfo
 from lakedbapi.model.delete_vector import DeleteVector
-from lakedbapi.model.scan import FileGroup, Scan
+from lakedbapi.model.scan import EqualityDeletes, FileGroup, Scan
 
 Numbers = npt.NDArray[np.int64]
 
@@ -28,8 +27,7 @@ Numbers = npt.NDArray[np.int64]
 def table_changes(end: TableVersion, table: TableInfo, start: int | datetime) -> Sequence[ChangeScan]:
     """Changes of the snapshots from `start` to `end`, both inclusive, in the columns of `table`.
 
-    A file that was rewritten is a deletion of all its rows and an insertion of those of the new file. NotSupportedError
-    for a snapshot whose equality deletes hit rows that were there before: which ones is not known without a search.
+    A file that was rewritten is a deletion of all its rows and an insertion of those of the new file.
     """
     return [change for before, after in _steps(end, start) for change in _Step(before, after, table).changes()]
 
@@ -77,10 +75,13 @@ class _Step:
         place = pc.index_in(old.combine_chunks(), new.combine_chunks())
         kept_before = np.flatnonzero(place.is_valid().to_numpy(zero_copy_only=False)).astype(np.int64)
         kept_after = place.drop_null().to_numpy().astype(np.int64)
-        self._refuse_equality_deletes(kept_after)
         deleted, restored = self._moved(kept_before, kept_after)
         yield from self._change("delete", self._only(self._before, deleted))
         yield from self._change("insert", self._only(self._after, restored))
+        for groups in self._hit(self._before, self._after, kept_before, kept_after):
+            yield from self._change("delete", groups)
+        for groups in self._hit(self._after, self._before, kept_after, kept_before):
+            yield from self._change("insert", groups)
 
     def _change(self, kind: str, groups: Sequence[FileGroup]) -> Iterator[ChangeScan]:
         if groups:
@@ -88,22 +89,6 @@ class _Step:
 
     def _groups(self, version: TableVersion, files: pa.Table) -> Sequence[FileGroup]:
         return version.file_groups(self._table, files) if files.num_rows else ()
-
-    def _refuse_equality_deletes(self, kept: Numbers) -> None:
-        before = self._before.live.deletes.column("raw_path")
-        deletes = self._after.live.deletes
-        is_new = pc.and_(
-            pc.equal(deletes.column("content"), EQUALITY_DELETES),
-            pc.invert(pc.is_in(deletes.column("raw_path"), before)),
-        )
-        new = set(self._after.paths.full_all(deletes.column("raw_path").filter(is_new)).to_pylist())
-        for found in self._after.equality_deletes(kept):
-            files = found.files.filter(pc.is_in(found.files.column("path"), pa.array(sorted(new), pa.string())))
-            if files.num_rows and replace(found, files=files).reached().any():
-                raise NotSupportedError(
-                    f"snapshot {self._after.snapshot_id} of table {self._after.name} has equality deletes, which do "
-                    "not say which rows they hit: compare the table at two versions instead"
-                )
 
     def _moved(self, before: Numbers, after: Numbers) -> tuple[dict[int, DeleteVector], dict[int, DeleteVector]]:
         """Positions that are deleted since, by file number before, and that are not any more, by number after."""
@@ -129,3 +114,54 @@ class _Step:
             }
             groups.append(replace(group, deletes=others))
         return groups
+
+    def _hit(
+        self, version: TableVersion, other: TableVersion, files: Numbers, same: Numbers
+    ) -> Iterator[Sequence[FileGroup]]:
+        """The rows of `files` that only equality deletes hit which `other` has and `version` has not. `same` are the
+        numbers of these files in `other`."""
+        order = np.argsort(files)
+        files, same = files[order], same[order]
+        earlier: list[EqualityDeletes] = []
+        for deletes in _only_in(other, version, same):
+            reached = deletes.reached()
+            if reached.any():
+                found = self._groups(version, version.files.take(pa.array(files[reached])))
+                positions = other.positions(same[reached])
+                yield [self._chosen(group, deletes, earlier, files, same, positions) for group in found]
+            earlier.append(deletes)
+
+    def _chosen(
+        self,
+        group: FileGroup,
+        deletes: EqualityDeletes,
+        earlier: Sequence[EqualityDeletes],
+        files: Numbers,
+        same: Numbers,
+        positions: Mapping[int, DeleteVector],
+    ) -> FileGroup:
+        """The rows that `deletes` hit and none of those did that came `earlier`, without those at `positions`."""
+        rows = np.searchsorted(files, group.files.column("file_id").to_numpy())
+        vectors = dict(group.deletes)
+        for row, number in enumerate(same[rows].tolist()):
+            if number in positions:
+                vectors[row] = vectors.get(row, DeleteVector()) | positions[number]
+        by_value = tuple(_of_files(each, rows) for each in (*earlier, replace(deletes, is_choice=True)))
+        return replace(group, deletes=vectors, equality_deletes=(*group.equality_deletes, *by_value))
+
+
+def _only_in(version: TableVersion, other: TableVersion, files: Numbers) -> Iterator[EqualityDeletes]:
+    """The equality deletes of `version` that are not in `other`: those of some partition and those of all apart."""
+    known = other.live.deletes.column("path").combine_chunks()
+    for found in version.equality_deletes(files):
+        new = found.files.filter(pc.invert(pc.is_in(found.files.column("path"), known)))
+        for is_global in (False, True):
+            chosen = new.filter(pc.equal(new.column("scope").is_null(), is_global))
+            if chosen.num_rows:
+                yield replace(found, files=chosen)
+
+
+def _of_files(deletes: EqualityDeletes, rows: Numbers) -> EqualityDeletes:
+    """Next to these of the data files."""
+    scopes, numbers = (values.take(pa.array(rows)) for values in (deletes.scopes, deletes.sequence_numbers))
+    return replace(deletes, scopes=scopes, sequence_numbers=numbers)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -76,7 +77,15 @@ def test_random_histories(commits: list[list[tuple[str, int, int, list[int | Non
             files = [_act(table, model, number, *action) for action in commit]
             snapshots.append((table.commit(*(file for file in files if file is not None)), model.rows()))
         with table.connect() as connection:
+            before: Counter[tuple[int | None, int]] = Counter()
             for id, expected in snapshots:
+                told = Counter(before)
+                for kind, *row in connection.execute(
+                    f"SELECT change_type, id, p FROM table_changes('t', {id}, {id})"
+                ).fetchall():
+                    told[tuple(row)] += 1 if kind == "insert" else -1
+                before = Counter(expected)
+                assert told == before
                 found = connection.execute(f"SELECT id, p FROM t FOR VERSION AS OF {id}").fetchall()
                 assert sorted(found, key=key) == sorted(expected, key=key)
                 for wanted in (0, 3):
