@@ -68,7 +68,7 @@ def test_tables_of_four_formats_are_joined(trips: lakedbapi.Connection) -> None:
 
 
 def test_rows_are_changed_by_those_of_another_format(trips: lakedbapi.Connection) -> None:
-    for target in ("ducklake", "delta"):
+    for target in ("ducklake", "delta", "iceberg"):
         trips.execute(f"CREATE TABLE {target}.t AS SELECT uuid, rider, city, fare FROM hudi.trips")
         trips.commit()
         cursor = trips.execute(
@@ -88,7 +88,7 @@ def test_rows_are_changed_by_those_of_another_format(trips: lakedbapi.Connection
 
 def test_rows_go_from_each_format_to_each(trips: lakedbapi.Connection) -> None:
     sources = ["hudi.trips", "iceberg.cities"]
-    for target in ("ducklake", "delta"):
+    for target in ("ducklake", "delta", "iceberg"):
         for number, source in enumerate(list(sources)):
             made = f"{target}.copy{number}"
             trips.execute(f"CREATE TABLE {made} AS SELECT * FROM {source}")
@@ -98,7 +98,7 @@ def test_rows_go_from_each_format_to_each(trips: lakedbapi.Connection) -> None:
             assert trips.execute(same).fetchone() == (0,)
             twice = f"SELECT (SELECT count(*) FROM {made}) = 2 * (SELECT count(*) FROM {source})"
             assert trips.execute(twice).fetchone() == (True,)
-            sources.append(made)
+        sources.append(f"{target}.copy0")
 
 
 def test_a_transaction_reads_all_catalogs_and_changes_one(connection: lakedbapi.Connection) -> None:
