@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -280,6 +281,25 @@ def test_two_vectors_of_one_file_are_corrupt(tmp_path: Path) -> None:
     table.commit(data, table.vectors({data: [0]}))
     table.commit(table.vectors({data: [1]}))
     with pytest.raises(lakedbapi.DataError, match="two deletion vectors"):
+        table.ids()
+
+
+def test_a_vector_that_is_older_than_its_file_is_corrupt(tmp_path: Path) -> None:
+    table = Table(tmp_path, ID, version=3)
+    data = table.data({"id": [1, 2]})
+    table.commit(table.vectors({data: [0]}))
+    table.commit(data)
+    with pytest.raises(lakedbapi.DataError, match="older than it, or in another partition"):
+        table.ids()
+
+
+def test_a_vector_of_another_partition_is_corrupt(tmp_path: Path) -> None:
+    table = Table(tmp_path, ID, PART, version=3)
+    table.partition((2, identity()))
+    data = table.data({"id": [1, 2], "p": [0, 0]}, (0,))
+    (vector,) = table.vectors({data: [0]})
+    table.commit(data, replace(vector, partition=(1,)))
+    with pytest.raises(lakedbapi.DataError, match="older than it, or in another partition"):
         table.ids()
 
 

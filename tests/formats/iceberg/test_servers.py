@@ -11,6 +11,7 @@ from typing import Any
 import boto3
 import pyarrow as pa
 import pytest
+import requests
 from moto.server import ThreadedMotoServer
 from pyiceberg.catalog import Catalog, load_catalog
 from pyiceberg.schema import Schema
@@ -100,6 +101,7 @@ def aws() -> Iterator[dict[str, str]]:
     )
     client.create_bucket(Bucket="lake")
     yield properties
+    requests.post(f"http://{host}:{port}/moto-api/reset", timeout=60).raise_for_status()  # Its state is the process's.
     running.stop()
 
 
@@ -143,6 +145,33 @@ def test_glue(aws: dict[str, str]) -> None:
     connection = lakedbapi.connect("iceberg+glue://?warehouse=s3://lake/warehouse", storage_options=aws)
     assert rows(connection, "SELECT * FROM ns.t") == [(1, "a"), (2, "b")]
     connection.close()
+
+
+@pytest.mark.parametrize("version", [2, 3])
+def test_writing_through_glue(aws: dict[str, str], version: int) -> None:
+    def connect(autocommit: bool) -> lakedbapi.Connection:
+        url = "iceberg+glue://?warehouse=s3://lake/warehouse"
+        return lakedbapi.connect(url, storage_options=aws, autocommit=autocommit)
+
+    with connect(True) as lake, connect(False) as first, connect(False) as second:
+        lake.execute(f"CREATE TABLE t WITH ('format-version' = '{version}') AS SELECT i FROM range(50) r(i)")
+        lake.execute("ALTER TABLE t ADD COLUMN z INTEGER")
+        lake.execute("INSERT INTO t VALUES (100, 1)")
+        assert lake.execute("UPDATE t SET z = 7 WHERE i = 2").rowcount == 1
+        for one in (first, second):
+            one.execute("SELECT count(*) FROM t").fetchall()
+        first.execute("DELETE FROM t WHERE i BETWEEN 40 AND 49")
+        second.execute("DELETE FROM t WHERE i < 2")
+        first.commit()
+        second.commit()
+        assert rows(lake, "SELECT i FROM t WHERE z IS NOT NULL") == [(2,), (100,)]
+        assert rows(lake, "SELECT count(*), sum(i) FROM t") == [(39, 879)]
+        lake.execute("OPTIMIZE t")
+        lake.execute("ALTER TABLE t RENAME TO u")
+        catalog = load_catalog("default", type="glue", **aws)
+        assert catalog.load_table("main.u").metadata.format_version == version
+        lake.execute("DROP TABLE u")
+        assert not catalog.table_exists("main.u")
 
 
 def test_a_catalog_in_postgresql(tmp_path: Path) -> None:

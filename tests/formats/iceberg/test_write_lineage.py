@@ -111,6 +111,56 @@ def test_compaction_keeps_ids_and_numbers(place: Lake) -> None:
     assert lineage(place) == before
 
 
+@pytest.mark.parametrize("mode", ["merge-on-read", "copy-on-write"])
+def test_merges_keep_ids_and_give_new_ones(place: Lake, mode: str) -> None:
+    lake = place.connect()
+    place.create(lake)
+    lake.execute(f"ALTER TABLE t SET ('write.merge.mode' = '{mode}')")
+    lake.execute("INSERT INTO t SELECT i, 's' || i FROM range(6) r(i)")
+    lake.execute(
+        "MERGE INTO t USING (VALUES (1), (2), (9)) u(a) ON t.a = u.a WHEN MATCHED AND t.a = 1 THEN DELETE "
+        "WHEN MATCHED THEN UPDATE SET s = 'new' WHEN NOT MATCHED THEN INSERT VALUES (u.a, 'added')"
+    )
+    found = lineage(place)
+    added, number = found.pop(9)
+    assert added >= 6
+    assert number == 2
+    assert found == {0: (0, 1), 2: (2, 2), 3: (3, 1), 4: (4, 1), 5: (5, 1)}
+
+
+def test_ids_on_a_branch_are_those_of_the_table(place: Lake) -> None:
+    """Both take new ids from one counter."""
+    lake = place.connect()
+    place.create(lake)
+    lake.execute("INSERT INTO t SELECT i, 's' || i FROM range(3) r(i)")
+    lake.execute("ALTER TABLE t CREATE BRANCH b")
+    lake.execute("INSERT INTO t.branch_b VALUES (10, 'branch')")
+    lake.execute("INSERT INTO t VALUES (20, 'main')")
+    lake.execute("UPDATE t.branch_b SET s = 'new' WHERE a = 1")
+    ids = dict(lake.execute("SELECT a, rowid FROM t.branch_b").fetchall())
+    assert {a: id for a, id in ids.items() if a < 3} == {0: 0, 1: 1, 2: 2}
+    assert ids[10] != lake.execute("SELECT rowid FROM t WHERE a = 20").fetchall()[0][0]
+    lake.execute("OPTIMIZE t.branch_b")
+    assert dict(lake.execute("SELECT a, rowid FROM t.branch_b").fetchall()) == ids
+
+
+def test_files_beside_a_rewritten_one_keep_their_ids(place: Lake) -> None:
+    """They stand in one manifest, which is written anew."""
+    lake = place.connect()
+    place.create(lake)
+    lake.execute("ALTER TABLE t SET PARTITIONED BY (s)")
+    lake.execute("ALTER TABLE t SET ('lake.write_mode' = 'copy-on-write')")
+    lake.execute("INSERT INTO t SELECT i, 's' || i % 3 FROM range(9) r(i)")
+    before = dict(lake.execute("SELECT a, rowid FROM t").fetchall())
+    assert sorted(before.values()) == list(range(9))
+    lake.execute("UPDATE t SET a = 40 WHERE a = 4")
+    before[40] = before.pop(4)
+    assert dict(lake.execute("SELECT a, rowid FROM t").fetchall()) == before
+    assert {entry["sequence_number"] for entry in place.entries() if entry["status"] == 0} == {1}
+    with place.connect() as other:
+        assert dict(other.execute("SELECT a, rowid FROM t").fetchall()) == before
+
+
 def test_a_version_cannot_go_back(place: Lake) -> None:
     lake = place.connect()
     place.create(lake)
