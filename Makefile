@@ -13,6 +13,8 @@ SA14 := .venv-sa14/.ready
 SA_PYTHONS := LAKE_SA20_PYTHON=$(CURDIR)/.venv-sa20/bin/python LAKE_SA14_PYTHON=$(CURDIR)/.venv-sa14/bin/python
 PEERS_PYTHON ?= $(CURDIR)/.venv-peers/bin/python
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
+# Images of containers often set it, and every process would compile all modules anew.
+export PYTHONDONTWRITEBYTECODE :=
 
 # What the oldest versions cannot do: polars 1.0 reads no C stream, DuckDB 1.4 has no CASE over fixed-size arrays, no
 # Arrow form of VARIANT, reads no lists of JSON by a schema, tells neither the row groups of what it wrote nor bounds of

@@ -8,6 +8,9 @@ from pathlib import Path
 import pytest
 
 import lakedbapi
+from tests.places import tmp_path
+
+__all__ = ["Connect", "connect", "connection", "cursor", "items", "tmp_path"]
 
 Connect = Callable[..., lakedbapi.Connection]
 

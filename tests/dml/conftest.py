@@ -10,6 +10,9 @@ import pytest
 
 import lakedbapi
 from lakedbapi.model.changes import RowChanges
+from tests.places import tmp_path
+
+__all__ = ["Lake", "connect", "files", "lake", "t", "tmp_path"]
 
 Rows = list[tuple[Any, ...]]
 

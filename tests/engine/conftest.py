@@ -12,6 +12,9 @@ from lakedbapi.model.changes import WrittenFile
 from lakedbapi.model.delete_vector import DeleteVector
 from lakedbapi.model.scan import FileGroup, Scan
 from lakedbapi.model.types import Field, Scalar, Schema
+from tests.places import tmp_path
+
+__all__ = ["ask", "directory", "engine", "group", "rows", "tmp_path", "write"]
 
 T = RelationName("lake", "main", "t")
 SCHEMA = Schema((Field("id", Scalar("int64"), 1), Field("name", Scalar("varchar"), 2)))

@@ -8,6 +8,9 @@ import pytest
 
 import lakedbapi
 from compliance.peers.lakes import Place
+from tests.places import tmp_path
+
+__all__ = ["Connect", "connect", "connect_sqlite", "tmp_path"]
 
 Connect = Callable[..., lakedbapi.Connection]
 

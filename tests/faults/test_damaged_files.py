@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import closing
@@ -12,23 +13,34 @@ import pytest
 import lakedbapi
 from compliance.peers.lakes import Place, on_sqlite
 
+WRITING = {"autocommit": True, "data_inlining_row_limit": 0}
+COPIED = {**WRITING, "override_data_path": True}
+
 
 @pytest.fixture
-def lake(tmp_path: Path) -> Iterator[tuple[lakedbapi.Connection, Place]]:
-    """Tables `t` and `other` with 1,000 rows in one file each; `t` with a delete file for 100 of them.
+def copy(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Path], Path]:
+    """Copies a lake to where no lake was before: this process knows the files it has seen without reading them."""
+    return lambda written: Path(shutil.copytree(written, tmp_path_factory.mktemp("copy") / "lake"))
 
-    The lake is moved after it was written, since this process knows what it wrote without reading it.
-    """
-    written, place = on_sqlite(tmp_path / "written"), on_sqlite(tmp_path / "moved")
-    with lakedbapi.connect(written.url, autocommit=True, data_inlining_row_limit=0) as connection:
+
+@pytest.fixture(scope="module")
+def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Tables `t` and `other` with 1,000 rows in one file each; `t` with a delete file for 100 of them."""
+    folder = tmp_path_factory.mktemp("written")
+    with lakedbapi.connect(on_sqlite(folder).url, **WRITING) as connection:
         for table in ("t", "other"):
             connection.execute(f"CREATE TABLE {table} (id INTEGER, s VARCHAR)")
             connection.execute(f"INSERT INTO {table} SELECT i, 'x' || i FROM range(1000) r(i)")
         connection.execute("CALL ducklake_set_option('lake', 'lake.write_mode', 'merge-on-read')")
         connection.execute("DELETE FROM t WHERE id < 100")
-    (tmp_path / "written").rename(tmp_path / "moved")
-    options = {"data_inlining_row_limit": 0, "override_data_path": True}
-    with lakedbapi.connect(place.url, autocommit=True, **options) as connection:
+    return folder
+
+
+@pytest.fixture
+def lake(written: Path, copy: Callable[[Path], Path]) -> Iterator[tuple[lakedbapi.Connection, Place]]:
+    """A copy of `written`."""
+    place = on_sqlite(copy(written))
+    with lakedbapi.connect(place.url, **COPIED) as connection:
         yield connection, place
 
 
@@ -107,29 +119,37 @@ KEYS = {
 }
 
 
-@pytest.mark.parametrize("statement", STATEMENTS.values(), ids=STATEMENTS)
-@pytest.mark.parametrize("damage", [*KEYS, "pages"])
-@pytest.mark.parametrize("columns", ["id INTEGER, s VARCHAR", "id INTEGER, s VARCHAR, n STRUCT(a INTEGER)"])
-def test_an_encrypted_file_that_is_damaged_or_has_another_key_is_named(
-    tmp_path: Path, columns: str, damage: str, statement: str
-) -> None:
-    place = on_sqlite(tmp_path)
-    options = {"autocommit": True, "data_inlining_row_limit": 0}
-    with lakedbapi.connect(f"{place.url}&encrypted=true", **options) as connection:
+@pytest.fixture(scope="module", params=["id INTEGER, s VARCHAR", "id INTEGER, s VARCHAR, n STRUCT(a INTEGER)"])
+def encrypted(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
+    """An encrypted lake with the tables `t`, in two files, and `other`; the name of the second file."""
+    folder = tmp_path_factory.mktemp("encrypted")
+    place = on_sqlite(folder)
+    with lakedbapi.connect(f"{place.url}&encrypted=true", **WRITING) as connection:
         for table in ("t", "other"):
-            connection.execute(f"CREATE TABLE {table} ({columns})")
+            connection.execute(f"CREATE TABLE {table} ({request.param})")
         connection.execute("INSERT INTO t (id, s) SELECT i, 'x' || i FROM range(1000) r(i)")
         (intact,) = place.data_files
         connection.execute("INSERT INTO t (id, s) SELECT i, 'x' || i FROM range(1000) r(i)")
         connection.execute("INSERT INTO other (id, s) SELECT i, 'x' || i FROM range(1000) r(i)")
     (file,) = {path for path in place.data_files if path.parent.name == "t"} - {intact}
+    return folder, file.name
+
+
+@pytest.mark.parametrize("statement", STATEMENTS.values(), ids=STATEMENTS)
+@pytest.mark.parametrize("damage", [*KEYS, "pages"])
+def test_an_encrypted_file_that_is_damaged_or_has_another_key_is_named(
+    encrypted: tuple[Path, str], copy: Callable[[Path], Path], damage: str, statement: str
+) -> None:
+    written, name = encrypted
+    folder = copy(written)
+    place = on_sqlite(folder)
     if damage == "pages":
-        garbled_pages(file)
+        garbled_pages(folder / "data" / "main" / "t" / name)
     else:
-        with closing(sqlite3.connect(tmp_path / "catalog.sqlite")) as catalog, catalog:
+        with closing(sqlite3.connect(folder / "catalog.sqlite")) as catalog, catalog:
             catalog.execute(f"UPDATE ducklake_data_file SET encryption_key = {KEYS[damage]} WHERE data_file_id = 1")
-    with lakedbapi.connect(place.url, **options) as connection:
-        with pytest.raises(lakedbapi.DataError, match=file.name) as caught:
+    with lakedbapi.connect(place.url, **COPIED) as connection:
+        with pytest.raises(lakedbapi.DataError, match=name) as caught:
             run(connection, statement)
         assert "value for column" not in str(caught.value)
         assert connection.execute("SELECT count(*) FROM other WHERE s <> ''").fetchone() == (1000,)

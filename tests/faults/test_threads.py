@@ -13,7 +13,7 @@ from compliance.races.processes import snapshot_ids
 from tests.faults.conftest import Connect
 
 THREADS = 8
-STATEMENTS = 30
+STATEMENTS = 18
 
 
 @pytest.mark.timeout(300)

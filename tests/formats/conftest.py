@@ -9,7 +9,10 @@ import pytest
 
 from tests.formats.kinds import KINDS, Kind
 from tests.formats.lake import Lake
+from tests.places import tmp_path
 from tests.thorough import quick
+
+__all__ = ["kind", "lake", "other", "people", "tmp_path"]
 
 
 @pytest.fixture(params=quick(3, KINDS), ids=lambda kind: kind.name)

@@ -7,6 +7,9 @@ import pytest
 
 import lakedbapi
 from tests.dml.conftest import Lake
+from tests.places import tmp_path
+
+__all__ = ["connect", "data", "lake", "tmp_path"]
 
 
 @pytest.fixture

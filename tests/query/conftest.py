@@ -6,8 +6,9 @@ import pytest
 
 from lakedbapi.engine.duckdb import DuckDBEngine
 from tests.dml.conftest import Lake, connect, lake
+from tests.places import tmp_path
 
-__all__ = ["connect", "engine", "lake", "numbers"]
+__all__ = ["connect", "engine", "lake", "numbers", "tmp_path"]
 
 
 @pytest.fixture(scope="session")

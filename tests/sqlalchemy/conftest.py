@@ -10,6 +10,10 @@ from sqlalchemy import create_engine, text
 from sqlalchemy.dialects import registry
 from sqlalchemy.engine import Engine
 
+from tests.places import tmp_path
+
+__all__ = ["engine", "entry_point", "make_engine", "snapshots", "tmp_path"]
+
 PYPROJECT = Path(__file__).parents[2] / "pyproject.toml"
 ENTRY_POINTS = re.findall(r'^"?([\w.]+)"? = "sqlalchemy_lake\.dialect:LakeDialect"$', PYPROJECT.read_text(), re.M)
 

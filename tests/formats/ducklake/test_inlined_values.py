@@ -62,7 +62,7 @@ def lake_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
     if request.param == "sqlite":
         yield f"ducklake:///{tmp_path}/catalog.sqlite"
     elif request.param == "duckdb":
-        yield f"ducklake+duckdb:///{tmp_path}/catalog.ducklake"
+        yield f"ducklake+duckdb:///{tmp_path}/{uuid.uuid4().hex}.ducklake"
     elif request.param == "postgresql":
         with on_postgresql(tmp_path) as place:
             yield place.url

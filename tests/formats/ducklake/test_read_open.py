@@ -47,7 +47,7 @@ def empty(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Empty]:
     if request.param == "sqlite":
         yield Empty(f"sqlite:{tmp_path}/new/catalog.sqlite", data)
     elif request.param == "duckdb":
-        yield Empty(f"duckdb:{tmp_path}/new/catalog.ducklake", data)
+        yield Empty(f"duckdb:{tmp_path}/new/{uuid.uuid4().hex}.ducklake", data)
     elif request.param == "postgresql":
         with on_postgresql(tmp_path) as place:
             yield Empty(url.parse(place.url).location, data)
@@ -250,13 +250,13 @@ def test_an_unreachable_server_is_an_error_without_the_password() -> None:
 
 
 def test_a_duckdb_file_that_another_process_holds_is_named(tmp_path: Path) -> None:
-    place = Empty(f"duckdb:{tmp_path}/c.ducklake", f"{tmp_path}/data/")
+    place = Empty(f"duckdb:{tmp_path}/taken.ducklake", f"{tmp_path}/data/")
     place.open().close()
-    program = f"import duckdb; con = duckdb.connect('{tmp_path}/c.ducklake'); print('open', flush=True); input()"
+    program = f"import duckdb; con = duckdb.connect('{tmp_path}/taken.ducklake'); print('open', flush=True); input()"
     with subprocess.Popen([sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other:
         assert other.stdout is not None
         other.stdout.readline()
-        with pytest.raises(errors.OperationalError, match=r"c\.ducklake.*one process at a time"):
+        with pytest.raises(errors.OperationalError, match=r"taken\.ducklake.*one process at a time"):
             place.open().latest()
         other.kill()
 

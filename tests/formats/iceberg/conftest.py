@@ -8,12 +8,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
 import pytest
+from _pytest.tmpdir import tmp_path
 
 import lakedbapi
 from tests.formats.needs import need_pyiceberg
 
 if TYPE_CHECKING:
     from tests.formats.iceberg.writing import Lake
+
+__all__ = ["tmp_path"]  # One for each test: the manifests that tests write by hand have the same names in all.
 
 GOLDEN = Path(__file__).parents[4] / "shared" / "golden" / "iceberg"
 
