@@ -19,19 +19,14 @@ from lakedbapi.formats.delta.struct_stats import with_json_stats
 from lakedbapi.storage.filesystem import Storage
 
 _KINDS = frozenset({"add", "remove", "metaData", "protocol", "txn", "domainMetadata", "sidecar"})
+SIDECARS = "_sidecars/"
 _STRUCT_STATS = "add.stats_parsed."
 
 
 def read_checkpoint(storage: Storage, root: str, checkpoint: Checkpoint) -> Actions:
     """The actions of a checkpoint; DataError when a file of it is damaged."""
-    first = checkpoint.files[0]
-    if first.name.endswith(".json"):
-        top = parse_commits([(checkpoint.version, first.path, storage.read_bytes(first.path))])
-        tables = []
-    else:
-        tables = [_read(storage, file.path) for file in checkpoint.files]
-        top = _few_actions(tables)
-    tables += [_read(storage, sidecar_path(root, path)) for path in top.sidecars]
+    top, tables = _read_top(storage, checkpoint)
+    tables = [*tables, *(_read(storage, sidecar_path(root, path)) for path in top.sidecars)]
     adds = [top.adds, *(from_struct(table["add"], ADDS) for table in tables if "add" in table.schema.names)]
     removes = [
         top.removes,
@@ -42,9 +37,24 @@ def read_checkpoint(storage: Storage, root: str, checkpoint: Checkpoint) -> Acti
     )
 
 
+def sidecars_of(storage: Storage, root: str, checkpoint: Checkpoint) -> Sequence[str]:
+    """The full paths of the files that have a checkpoint's file actions, if it is of the v2 kind."""
+    top, _ = _read_top(storage, checkpoint)
+    return [sidecar_path(root, path) for path in top.sidecars]
+
+
+def _read_top(storage: Storage, checkpoint: Checkpoint) -> tuple[Actions, Sequence[pa.Table]]:
+    """The actions of the checkpoint's own files, and what of them has to be looked through for file actions."""
+    first = checkpoint.files[0]
+    if first.name.endswith(".json"):
+        return parse_commits([(checkpoint.version, first.path, storage.read_bytes(first.path))]), ()
+    tables = [_read(storage, file.path) for file in checkpoint.files]
+    return _few_actions(tables), tables
+
+
 def sidecar_path(root: str, path: str) -> str:
     """The full path of a sidecar as a checkpoint names it."""
-    return unquote(path) if "://" in path or path.startswith("/") else f"{root}{LOG}_sidecars/{unquote(path)}"
+    return unquote(path) if "://" in path or path.startswith("/") else f"{root}{LOG}{SIDECARS}{unquote(path)}"
 
 
 def _read(storage: Storage, path: str) -> pa.Table:

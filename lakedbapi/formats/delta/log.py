@@ -86,23 +86,35 @@ class LogSegment:
 def list_log(storage: Storage, root: str) -> LogListing:
     """The log of the table at `root`; empty when there is none. Names that mean nothing here are skipped."""
     commits: dict[int, Entry] = {}
-    found: dict[tuple[int, str], list[tuple[int, int, Entry]]] = {}
+    others: list[Entry] = []
     for entry in storage.entries(root + LOG):
         commit = _COMMIT.fullmatch(entry.name)
         if commit is not None and not entry.is_directory:
             commits[int(commit[1])] = entry
-            continue
+        else:
+            others.append(entry)
+    return LogListing(dict(sorted(commits.items())), {found.version: found for found in _checkpoints(others)})
+
+
+def all_checkpoints(storage: Storage, root: str) -> Sequence[Checkpoint]:
+    """The complete ones, several of a version among them."""
+    return _checkpoints(storage.entries(root + LOG))
+
+
+def _checkpoints(entries: Sequence[Entry]) -> Sequence[Checkpoint]:
+    found: dict[tuple[int, str], list[tuple[int, int, Entry]]] = {}
+    for entry in entries:
         match = _CHECKPOINT.fullmatch(entry.name)
         if match is not None and entry.size:  # A checkpoint of zero bytes was never finished.
             kind = match["uuid"] or match["parts"] or ""
             number = (int(match["part"] or 1), int(match["parts"] or 1), entry)
             found.setdefault((int(match["version"]), kind), []).append(number)
-    checkpoints: dict[int, Checkpoint] = {}
+    complete = []
     for (version, _), parts in sorted(found.items(), key=lambda item: item[0]):
         parts.sort(key=lambda part: part[0])
         if [number for number, _, _ in parts] == list(range(1, parts[0][1] + 1)):
-            checkpoints[version] = Checkpoint(version, tuple(entry for _, _, entry in parts))
-    return LogListing(dict(sorted(commits.items())), checkpoints)
+            complete.append(Checkpoint(version, tuple(entry for _, _, entry in parts)))
+    return complete
 
 
 def commit_path(root: str, version: int) -> str:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from lakedbapi.formats.delta.checkpoints import SIDECARS, sidecars_of
 from lakedbapi.formats.delta.features import writer_features
 from lakedbapi.formats.delta.intervals import milliseconds
-from lakedbapi.formats.delta.log import LOG, commit_times
+from lakedbapi.formats.delta.log import LOG, all_checkpoints, commit_times
 from lakedbapi.formats.delta.state import TableState
 from lakedbapi.model.instants import ago
 from lakedbapi.storage.filesystem import Storage
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
     from lakedbapi.formats.delta.table import DeltaTable
 
 _MONTH = "interval 30 days"
+_DAY = 86_400_000
+"""Milliseconds."""
 VERSIONED = re.compile(r"(\d{20})\.(?:json|crc|checkpoint\..*|\d{20}\.compacted\.json)")
 """A file that is about the version in its name."""
 
@@ -43,3 +46,15 @@ def clean_log(storage: Storage, table: DeltaTable, state: TableState) -> None:
             doomed.append(entry.path)
     # Oldest first: what is left after an interruption reads as before.
     storage.delete(sorted(doomed))
+    _remove_sidecars(storage, table.root)
+
+
+def _remove_sidecars(storage: Storage, root: str) -> None:
+    """Those that no checkpoint names; not the youngest, whose checkpoint may be under way."""
+    found = [entry for entry in storage.entries(f"{root}{LOG}{SIDECARS}") if not entry.is_directory]
+    youngest = ago(_DAY)
+    old = {entry.path for entry in found if entry.mtime is not None and entry.mtime < youngest}
+    if old:
+        for checkpoint in all_checkpoints(storage, root):
+            old.difference_update(sidecars_of(storage, root, checkpoint))
+        storage.delete(sorted(old))

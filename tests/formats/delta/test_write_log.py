@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -97,6 +99,37 @@ def test_old_log_files_end_at_a_checkpoint(lake: lakedbapi.Connection, table: Pa
         assert values(fresh, "SELECT count(*) FROM t VERSION AS OF 5") == [5]
         with pytest.raises(ProgrammingError, match="5 to 10"):
             fresh.execute("SELECT * FROM t VERSION AS OF 4")
+
+
+def test_files_of_checkpoints_go_with_these(
+    lake: lakedbapi.Connection, table: Path, golden: Callable[[str], Path]
+) -> None:
+    shutil.copytree(golden("g-v2-checkpoint-json"), table)
+    sidecars = table / "_delta_log" / "_sidecars"
+    named = sorted(sidecars.glob("*.parquet"))
+    for name in ("old", "young"):
+        shutil.copy(named[0], sidecars / f"{name}.parquet")
+    count = values(lake, "SELECT count(*) FROM t")
+    age([*log(table, "*"), *named, sidecars / "old.parquet"], 40)
+    lake.execute("CHECKPOINT t")
+    assert sorted(sidecars.iterdir()) == sorted([*named, sidecars / "young.parquet"])
+    lake.execute("INSERT INTO t SELECT * FROM t LIMIT 1")
+    lake.execute("CHECKPOINT t")
+    age([*log(table, "*"), *sidecars.iterdir()], 40)
+    lake.execute("CHECKPOINT t")
+    assert not list(sidecars.iterdir())
+    with lakedbapi.connect(f"delta:///{table.parent}") as fresh:
+        assert values(fresh, "SELECT count(*) FROM t") == [count[0] + 1]
+
+
+def test_a_table_that_protects_its_checkpoints_keeps_its_log(lake: lakedbapi.Connection, table: Path) -> None:
+    lake.execute("CREATE TABLE t (i BIGINT) WITH ('delta.feature.checkpointProtection' = 'supported')")
+    lake.execute("CHECKPOINT t")
+    lake.execute("INSERT INTO t VALUES (1)")
+    lake.execute("CHECKPOINT t")
+    age(log(table, "*"), 40)
+    lake.execute("CHECKPOINT t")
+    assert versions(table) == [0, 1]
 
 
 @pytest.mark.parametrize(
