@@ -15,6 +15,8 @@ class Error(Exception):
     """
 
     retryable: bool = False
+    committed: frozenset[int] = frozenset()
+    """Ids of tables that were committed before a commit of several, one by one, failed."""
 
     def __init__(self, message: str, *, statement: str | None = None) -> None:
         super().__init__(message)

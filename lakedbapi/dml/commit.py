@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from lakedbapi.dml.flush import flush
 from lakedbapi.engine.base import Engine
-from lakedbapi.errors import CommitUnknownError
+from lakedbapi.errors import CommitUnknownError, Error
 from lakedbapi.formats.base import CommitResult
+from lakedbapi.model.changes import RowChanges
 from lakedbapi.transaction import Transaction
 
 
@@ -15,15 +18,24 @@ def commit(engine: Engine, transaction: Transaction) -> CommitResult:
     alias, _ = transaction.staged
     try:
         changes = flush(engine, transaction, alias)
+    except Exception:
+        discard(transaction, transaction.written)
+        raise
+    try:
         result = transaction.catalogs[alias].commit(transaction.base(alias), changes)
     except CommitUnknownError:
         raise
-    except Exception:  # After an interrupt in the middle nobody knows whether the files are needed: they stay.
-        discard(transaction, transaction.written)
+    except Exception as error:  # After an interrupt in the middle nobody knows whether the files are needed: they stay.
+        committed = error.committed if isinstance(error, Error) else ()
+        discard(transaction, transaction.written - _files(changes.rows[id] for id in committed if id in changes.rows))
         raise
-    used = {file.path for rows in changes.rows.values() for file in (*(s.file for s in rows.files), *rows.change_files)}
-    discard(transaction, transaction.written - used)
+    discard(transaction, transaction.written - _files(changes.rows.values()))
     return result
+
+
+def _files(changes: Iterable[RowChanges]) -> set[str]:
+    """The paths of the files that a commit of `changes` names."""
+    return {file.path for rows in changes for file in (*(staged.file for staged in rows.files), *rows.change_files)}
 
 
 def discard(transaction: Transaction, paths: set[str]) -> None:

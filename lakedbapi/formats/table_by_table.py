@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from lakedbapi.errors import Error
+from lakedbapi.errors import Error, InternalError
 from lakedbapi.model.catalog import TableInfo
 from lakedbapi.model.changes import Changes, Operation, RowChanges
 
@@ -50,12 +50,30 @@ def changed_tables(changes: Changes) -> list[int]:
     return list(dict.fromkeys([*touched, *(id for id, _ in changes.identities)]))
 
 
+@dataclass
+class Done:
+    """What a transaction has committed so far: the ids of tables, and the words for them."""
+
+    tables: set[int] = field(default_factory=set)
+    names: list[str] = field(default_factory=list)
+
+    def add(self, name: str, table: int | None = None) -> None:
+        self.names.append(name)
+        if table is not None:
+            self.tables.add(table)
+
+
 @contextmanager
-def after(done: list[str]) -> Iterator[None]:
-    """Errors tell what was committed before, and stays."""
+def after(done: Done) -> Iterator[None]:
+    """Errors tell what was committed before, and stays: to run the transaction again would do that twice."""
     try:
         yield
-    except Error as error:
-        if done:
-            error.args = (f"{error}; committed before it, and not undone: {', '.join(done)}",)
-        raise
+    except Exception as error:
+        if not done.names:
+            raise
+        told = error if isinstance(error, Error) else InternalError(f"{type(error).__name__}: {error}")
+        told.args = (f"{told}; committed before it, and not undone: {', '.join(done.names)}",)
+        told.committed, told.retryable = frozenset(done.tables), False
+        if told is error:
+            raise
+        raise told from error

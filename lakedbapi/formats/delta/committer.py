@@ -11,7 +11,7 @@ from lakedbapi.formats.delta import directories
 from lakedbapi.formats.delta.commit import TableCommit
 from lakedbapi.formats.delta.plan import Plan, joined
 from lakedbapi.formats.delta.snapshot import DeltaSnapshot
-from lakedbapi.formats.table_by_table import after, changed_tables
+from lakedbapi.formats.table_by_table import Done, after, changed_tables
 from lakedbapi.model.catalog import SchemaInfo
 from lakedbapi.model.changes import Changes, RowChanges
 
@@ -38,14 +38,15 @@ class Committer:
         for schema in self._changes.schemas.values():
             if schema is not None:
                 directories.create(self._catalog.storage, self._schema_path(schema))
-        result = self._commit_all(plans)
+        done = Done()
+        result = self._commit_all(plans, done)
         for id, schema in self._changes.schemas.items():
             if schema is None:
-                directories.remove_empty(self._catalog.storage, self._schema_path(self._base.schemas()[id]))
+                with after(done):
+                    directories.remove_empty(self._catalog.storage, self._schema_path(self._base.schemas()[id]))
         return result
 
-    def _commit_all(self, plans: list[Plan]) -> CommitResult:
-        done: list[str] = []
+    def _commit_all(self, plans: list[Plan], done: Done) -> CommitResult:
         versions: list[int] = []
         attempts, tables = 0, {}
         for plan in plans:
@@ -53,7 +54,7 @@ class Committer:
             with after(done):
                 version = commit.drop() if plan.new is None else commit.commit()
             if version is not None:
-                done.append(f"{plan.table.name} (version {version})")
+                done.add(f"{plan.table.name} (version {version})", plan.table.id)
                 versions.append(version)
             attempts = max(attempts, commit.attempts)
             if plan.table.id < 0:

@@ -1,6 +1,6 @@
 """What follows a commit: the state after it, checkpoints, and the removal of log files that nobody needs any more.
 
-Nothing of it can fail the commit."""
+Nothing of it can fail the commit, whatever it is: the files of a commit that fails are removed."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ import logging
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from lakedbapi.errors import Error
 from lakedbapi.formats.delta.checkpoint_writer import write_checkpoint
 from lakedbapi.formats.delta.log_cleanup import clean_log
 from lakedbapi.formats.properties import whole_number
@@ -28,7 +27,7 @@ def follow(table: DeltaTable, head: TableState, version: int, content: bytes) ->
     """Let `table` know what the committed `version` made of `head`. Without, the log is read again."""
     try:
         table.follow(head, version, content)
-    except Error as error:
+    except Exception as error:
         _logger.warning("%s: version %s was committed and could not be read: %s", table.root, version, error)
 
 
@@ -43,5 +42,5 @@ def after_commit(catalog: DeltaCatalog, table: DeltaTable, version: int, configu
             state = table.at_version(version)
             write_checkpoint(catalog.storage, state)
             clean_log(catalog.storage, table, state)
-    except Error as error:
+    except Exception as error:
         _logger.warning("%s: no checkpoint of version %s: %s", table.root, version, error)

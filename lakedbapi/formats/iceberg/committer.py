@@ -13,7 +13,7 @@ from lakedbapi.formats.iceberg.snapshot import IcebergSnapshot
 from lakedbapi.formats.iceberg.sources import CatalogSource, Namespace
 from lakedbapi.formats.iceberg.table import check_whole
 from lakedbapi.formats.iceberg.views import ViewPlan, commit_view, joined
-from lakedbapi.formats.table_by_table import after, changed_tables
+from lakedbapi.formats.table_by_table import Done, after, changed_tables
 from lakedbapi.model.catalog import TableInfo, ViewInfo
 from lakedbapi.model.changes import Changes, RowChanges
 
@@ -43,15 +43,16 @@ class Committer:
         for schema in self._changes.schemas.values():
             if schema is not None:
                 self._source.create_namespace(self._catalog.namespace(schema), schema.comment)
-        result = self._commit_all(plans, views)
+        done = Done()
+        result = self._commit_all(plans, views, done)
         for id, schema in self._changes.schemas.items():
             if schema is None:
-                self._source.drop_namespace(self._catalog.named(id))
+                with after(done):
+                    self._source.drop_namespace(self._catalog.named(id))
         return result
 
-    def _commit_all(self, plans: list[Plan], views: list[ViewPlan]) -> CommitResult:
+    def _commit_all(self, plans: list[Plan], views: list[ViewPlan], done: Done) -> CommitResult:
         """Views come last, which may read new tables."""
-        done: list[str] = []
         snapshots: list[int] = []
         attempts, tables = 1, {}
         for plan in plans:
@@ -59,7 +60,7 @@ class Committer:
                 snapshot, tried = self._commit_one(plan)
             attempts = max(attempts, tried)
             if snapshot is not None:
-                done.append(plan.name)
+                done.add(plan.name, plan.table.id)
                 snapshots.append(snapshot)
             if plan.table.id < 0:
                 uuid = plan.base.metadata.table_uuid if plan.base is not None else plan.table.uuid
@@ -67,7 +68,7 @@ class Committer:
         for view in views:
             with after(done):
                 commit_view(self._source, view)
-            done.append(view.name)
+            done.add(view.name)
         newest = snapshots[-1] if snapshots else -1
         return CommitResult(newest, attempts, tables, is_new=any(snapshot >= 0 for snapshot in snapshots))
 

@@ -10,7 +10,16 @@ import pyarrow.parquet as pq
 import pytest
 
 import lakedbapi
-from lakedbapi.errors import DataError, IntegrityError, NotSupportedError, ProgrammingError
+from lakedbapi.errors import (
+    ConflictError,
+    DataError,
+    IntegrityError,
+    NotSupportedError,
+    OperationalError,
+    ProgrammingError,
+)
+from lakedbapi.formats.delta import housekeeping
+from lakedbapi.formats.delta.table import DeltaTable
 from tests.formats.delta.committed import commit, info, of_kind, rows, values, versions
 from tests.formats.delta.conftest import Connect
 
@@ -395,3 +404,35 @@ def test_two_tables_in_one_transaction(tmp_path: Path, connect: Connect) -> None
     one_by_one.execute("INSERT INTO b VALUES (2)")
     one_by_one.commit()
     assert rows(one_by_one, "SELECT * FROM a, b") == [(1, 2)]
+    other = connect(tmp_path, autocommit=True)
+    one_by_one.execute("INSERT INTO a VALUES (3)")
+    one_by_one.execute("UPDATE b SET i = 4 WHERE i = 2")
+    other.execute("UPDATE b SET i = 5 WHERE i = 2")
+    with pytest.raises(ConflictError, match=r"not undone: a \(version 2\)$") as caught:
+        one_by_one.commit()
+    assert not caught.value.retryable  # What was done would be done twice.
+    one_by_one.rollback()
+    assert rows(one_by_one, "SELECT a.i, b.i FROM a, b ORDER BY 1") == [(1, 5), (3, 5)]
+
+
+def test_what_is_committed_keeps_its_files_when_the_rest_fails(
+    tmp_path: Path, connect: Connect, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lake = connect(tmp_path, autocommit=True)
+    lake.execute("CREATE TABLE t (i INTEGER) WITH ('delta.checkpointInterval' = '1')")
+    lake.execute("CREATE SCHEMA s")
+    lake.execute("BEGIN")
+    lake.execute("INSERT INTO t VALUES (1)")
+    lake.execute("DROP SCHEMA s")
+    (tmp_path / "s" / "file").touch()
+    with pytest.raises(OperationalError, match=r"not empty.*not undone: t \(version 1\)"):
+        lake.execute("COMMIT")
+    assert rows(lake, "SELECT * FROM t") == [(1,)]
+
+    def fail(*arguments: object) -> None:
+        raise ValueError("odd")
+
+    monkeypatch.setattr(housekeeping, "write_checkpoint", fail)
+    monkeypatch.setattr(DeltaTable, "follow", fail)
+    lake.execute("INSERT INTO t VALUES (2)")
+    assert rows(lake, "SELECT * FROM t ORDER BY i") == [(1,), (2,)]

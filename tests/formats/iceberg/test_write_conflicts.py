@@ -250,6 +250,14 @@ def test_two_tables_one_after_the_other(place: Lake) -> None:
         lake.execute(f"INSERT INTO {name} VALUES (1, 'x')")
     lake.commit()
     assert [values(lake, f"SELECT a FROM {name}") for name in ("t", "u")] == [[1], [1]]
+    lake.execute("INSERT INTO t VALUES (2, 'y')")
+    lake.execute("UPDATE u SET a = 3 WHERE a = 1")
+    place.connect().execute("UPDATE u SET a = 4 WHERE a = 1")
+    with pytest.raises(ConflictError, match=r"not undone: main\.t$") as caught:
+        lake.commit()
+    assert not caught.value.retryable  # What was done would be done twice.
+    lake.rollback()
+    assert [values(lake, f"SELECT a FROM {name}") for name in ("t", "u")] == [[1, 2], [4]]
 
 
 Commit = Callable[..., None]
