@@ -20,6 +20,7 @@ from lakedbapi.formats.delta import identity, row_tracking
 from lakedbapi.formats.delta.committer import Committer
 from lakedbapi.formats.delta.contents import TableContents
 from lakedbapi.formats.delta.definition import (
+    FEED,
     VECTORS,
     check_altered,
     check_directory,
@@ -249,7 +250,7 @@ class DeltaCatalog(Catalog):
         return bool(row_tracking.columns(table.properties))
 
     def stores_changes(self, table: TableInfo) -> bool:
-        return self._is_on(table, "delta.enableChangeDataFeed")
+        return self._is_on(table, FEED)
 
     def file_layout(self, table: TableInfo) -> FileLayout:
         names = self.physical_names(table)

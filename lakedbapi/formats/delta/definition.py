@@ -49,7 +49,9 @@ from lakedbapi.model.types import UNASSIGNED, Field, List, Map, Schema, Struct, 
 CHECK = "delta.constraints."
 MODE = "delta.columnMapping.mode"
 VECTORS = "delta.enableDeletionVectors"
+FEED = "delta.enableChangeDataFeed"
 TYPE_CHANGES = "delta.typeChanges"
+_OF_THE_FEED = frozenset({"_change_type", "_commit_version", "_commit_timestamp"})
 _OTHER_FORMATS = "delta.universalformat.enabledformats"
 
 _INSTEAD = {
@@ -385,6 +387,12 @@ def _check_common(table: TableInfo) -> None:
         )
     for field in walk(table.schema.fields):
         _check_type(table, field)
+    taken = [field.name for field in table.schema.fields if field.name.casefold() in _OF_THE_FEED]
+    if taken and is_true(table.properties, FEED):
+        raise NotSupportedError(
+            f"Delta table {table.name!r} cannot have {FEED} and the column {taken[0]!r}, which the change feed has of "
+            "its own: give the column another name"
+        )
     check_sort_keys(table)
     for name in table.properties:
         if name.casefold().startswith(CHECK):

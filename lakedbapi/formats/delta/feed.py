@@ -14,6 +14,7 @@ from lakedbapi.formats.base import CHANGE_TYPE, ChangeScan
 from lakedbapi.formats.delta.columns import FILES, as_adds
 from lakedbapi.formats.delta.commits import Actions
 from lakedbapi.formats.delta.contents import TableContents
+from lakedbapi.formats.delta.definition import FEED
 from lakedbapi.formats.delta.paths import full_paths
 from lakedbapi.formats.delta.state import TableState, file_keys
 from lakedbapi.formats.delta.table import DeltaTable
@@ -23,7 +24,6 @@ from lakedbapi.model.delete_vector import DeleteVector
 from lakedbapi.model.scan import NAME, FileGroup, Scan
 from lakedbapi.model.types import UNASSIGNED, Field, Scalar, Schema
 
-_SWITCH = "delta.enableChangeDataFeed"
 _KIND = Field(CHANGE_TYPE, Scalar("varchar"), UNASSIGNED)
 
 
@@ -45,9 +45,9 @@ def _check_switched_on(log: DeltaTable, actions: Mapping[int, Actions]) -> None:
     metadata = log.at_version(min(actions)).metadata
     for version, done in actions.items():
         metadata = done.metadata or metadata
-        if metadata.configuration.get(_SWITCH, "false").lower() != "true":
+        if metadata.configuration.get(FEED, "false").lower() != "true":
             raise ProgrammingError(
-                f"version {version} of Delta table {log.root} has no change feed: {_SWITCH} was not true then; ask for "
+                f"version {version} of Delta table {log.root} has no change feed: {FEED} was not true then; ask for "
                 "later versions, or compare two versions"
             )
 

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 import lakedbapi
+from lakedbapi.errors import NotSupportedError
 from tests.formats.delta.committed import commit, info, of_kind, rows
 from tests.formats.delta.conftest import Connect
 
@@ -133,3 +134,13 @@ def test_the_feed_adds_up(lake: lakedbapi.Connection) -> None:
         came = Counter(row[1:] for row in told if row[0] in ("insert", "update_postimage"))
         assert (before - gone) + came == after, sql
         assert gone <= before
+
+
+@pytest.mark.parametrize("name", ["_change_type", "_Commit_Version", "_commit_timestamp"])
+def test_columns_of_the_feed_are_its_own(lake: lakedbapi.Connection, name: str) -> None:
+    for sql in (f"CREATE TABLE u ({name} INTEGER) WITH ({FEED})", f"ALTER TABLE t ADD COLUMN {name} INTEGER"):
+        with pytest.raises(NotSupportedError, match=f"column '{name}', which the change feed"):
+            lake.execute(sql)
+    lake.execute(f"CREATE TABLE u ({name} INTEGER)")
+    with pytest.raises(NotSupportedError, match="another name"):
+        lake.execute(f"ALTER TABLE u SET ({FEED})")

@@ -227,6 +227,16 @@ def test_blind_appends_pass_by_a_delete_where_that_is_allowed(pair: Pair, table:
     assert fresh_values(table, "SELECT s FROM t WHERE i = 5") == ["late"]
 
 
+def test_rows_of_others_that_read_the_table_do_not_pass_by(pair: Pair, table: Path, connect: Connect) -> None:
+    connect(table.parent, autocommit=True).execute(WRITE_SERIALIZABLE)
+    first, second = pair
+    begin(first, "INSERT INTO t SELECT i + 1000, 'copied' FROM t WHERE i = 5")
+    begin(second, "DELETE FROM t WHERE i % 1000 = 5")
+    first.commit()
+    with pytest.raises(ConflictError, match="added rows"):
+        second.commit()
+
+
 def test_an_autocommit_statement_runs_again(pair: Pair, table: Path, connect: Connect) -> None:
     """Both updates of the same rows take effect, one after the other."""
     writers = [connect(table.parent, autocommit=True) for _ in range(4)]

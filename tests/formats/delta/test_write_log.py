@@ -176,6 +176,18 @@ def test_commits_have_their_own_times_where_the_table_asks(lake: lakedbapi.Conne
         assert values(fresh, "SELECT count(*) FROM t") == [4]
 
 
+def test_times_of_commits_ascend_though_a_clock_goes_back(
+    lake: lakedbapi.Connection, table: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lake.execute("CREATE TABLE t (i BIGINT) WITH ('delta.enableInCommitTimestamps' = 'true')")
+    now = time.time_ns()
+    monkeypatch.setattr(time, "time_ns", lambda: now - 3600 * 10**9)
+    for number in range(2):
+        lake.execute("INSERT INTO t VALUES (?)", [number])
+    first, *later = (info(table, version)["inCommitTimestamp"] for version in versions(table))
+    assert later == [first + 1, first + 2]
+
+
 def test_times_in_commits_are_switched_on_later(lake: lakedbapi.Connection, table: Path) -> None:
     lake.execute("CREATE TABLE t (i BIGINT)")
     lake.execute("INSERT INTO t VALUES (1)")

@@ -22,6 +22,7 @@ from lakedbapi.formats.delta import housekeeping
 from lakedbapi.formats.delta.table import DeltaTable
 from tests.formats.delta.committed import commit, info, of_kind, rows, values, versions
 from tests.formats.delta.conftest import Connect
+from tests.formats.delta.writing import Table
 
 REWRITING = "WITH ('delta.enableDeletionVectors' = 'false')"
 
@@ -34,6 +35,10 @@ def lake(tmp_path: Path, connect: Connect) -> lakedbapi.Connection:
 @pytest.fixture
 def table(tmp_path: Path) -> Path:
     return tmp_path / "t"
+
+
+def inner(name: str, type: object, *, nullable: bool = True) -> dict[str, object]:
+    return {"name": name, "type": type, "nullable": nullable, "metadata": {}}
 
 
 def ten(lake: lakedbapi.Connection, options: str = "") -> None:
@@ -190,6 +195,10 @@ def test_statistics_are_true_bounds(lake: lakedbapi.Connection, table: Path) -> 
     )
     lake.execute("INSERT INTO t VALUES ('a', NULL, 1.5, -0.001, NULL)")
     (first,), (second,) = of_kind(commit(table, 1), "add"), of_kind(commit(table, 2), "add")
+    lake.execute("INSERT INTO t (f) VALUES ('-infinity'), (0), ('infinity')")
+    assert "Infinity" not in of_kind(commit(table), "add")[0]["stats"]
+    assert values(lake, "SELECT count(*) FROM t WHERE f IN ('infinity', '-infinity')") == [2]
+    lake.execute("DELETE FROM t WHERE f IN ('infinity', '-infinity', 0)")
     stats = json.loads(first["stats"])
     assert stats["minValues"]["s"] == "z" * 32
     assert stats["maxValues"]["s"] == "z" * 32 + "\x7f"
@@ -352,6 +361,34 @@ def test_not_null_is_checked_on_every_path(lake: lakedbapi.Connection, table: Pa
             lake.execute(sql)
     lake.execute("MERGE INTO t USING (SELECT 2 AS a) u ON t.a = u.a WHEN NOT MATCHED THEN INSERT (a) VALUES (u.a)")
     assert versions(table) == [0, 1, 2]
+
+
+def test_not_null_is_checked_inside_of_values(lake: lakedbapi.Connection, tmp_path: Path) -> None:
+    pair = {"type": "struct", "fields": [inner("x", "integer", nullable=False), inner("y", "integer")]}
+    schema = [
+        inner("k", "integer"),
+        inner("s", pair),
+        inner("l", {"type": "array", "elementType": pair, "containsNull": False}),
+        inner("m", {"type": "map", "keyType": "string", "valueType": pair, "valueContainsNull": False}),
+    ]
+    table = Table(tmp_path / "n").create()
+    (metadata,) = of_kind(commit(table.path), "metaData")
+    table.commit({"metaData": {**metadata, "schemaString": json.dumps({"type": "struct", "fields": schema})}})
+    good = "{'x': 1, 'y': NULL}"
+    lake.execute(f"INSERT INTO n VALUES (1, {good}, [{good}], MAP {{'a': {good}}})")
+    lake.execute("INSERT INTO n VALUES (2, NULL, NULL, NULL), (3, NULL, [], MAP {})")
+    for bad, path in [
+        ("{'x': NULL, 'y': 1}, NULL, NULL", "n.s.x"),
+        ("NULL, [NULL], NULL", "n.l.element"),
+        ("NULL, [{'x': 1, 'y': 1}, {'x': NULL, 'y': 1}], NULL", "n.l.element.x"),
+        ("NULL, NULL, MAP {'a': NULL}", "n.m.value"),
+        ("NULL, NULL, MAP {'a': {'x': NULL, 'y': 1}}", "n.m.value.x"),
+    ]:
+        with pytest.raises(IntegrityError, match=f"NULL in {path},"):
+            lake.execute(f"INSERT INTO n VALUES (4, {bad})")
+    with pytest.raises(IntegrityError, match=r"n\.s\.x"):
+        lake.execute("UPDATE n SET s = {'x': NULL, 'y': 1} WHERE k = 1")
+    assert values(lake, "SELECT k FROM n ORDER BY k") == [1, 2, 3]
 
 
 def test_a_check_must_be_true(lake: lakedbapi.Connection) -> None:
