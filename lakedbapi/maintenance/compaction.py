@@ -323,8 +323,10 @@ def _query(
 
 def _of_file(scan: Scan, column: str, part: str) -> str:
     """SQL for the BIGINT that the file of a row has in a column of the file list; `part` is SQL for its number."""
-    values = [files.files.column(column).cast(pa.string()).fill_null("NULL") for files in scan.files]
-    listed = ", ".join(", ".join(texts.to_pylist()) for texts in values)
+    values = [value for files in scan.files for value in files.files.column(column).to_pylist()]
+    if values == list(range(values[0] or 0, (values[0] or 0) + len(values))):
+        return f"({part} + {values[0]})"  # A statement after the other wrote one each.
+    listed = ", ".join("NULL" if value is None else str(value) for value in values)
     return f"CAST([{listed}] AS BIGINT[])[{part} + 1]"
 
 

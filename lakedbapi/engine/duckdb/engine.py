@@ -189,7 +189,7 @@ class Execution:
         with self._instance.lock:
             self.prepare(explained=query.explained)
             with self.mapped():
-                parameters = bind(query.sql, query.parameters) if query.parameters or "$" in query.sql else {}
+                parameters = bind(query.sql, query.parameters)
                 stream = driver.stream(self.cursor, self.over_relations(query.sql), parameters)
                 if (sql := _as_text(query.sql, stream)) is None:
                     return stream, stream.types

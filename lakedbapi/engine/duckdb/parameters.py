@@ -25,6 +25,8 @@ def bind(sql: str, values: Mapping[str, object]) -> dict[str, object]:
 
     ProgrammingError when one is missing, DataError when DuckDB has no type for one.
     """
+    if not values and "$" not in sql:
+        return {}
     statements = duckdb.extract_statements(sql)
     names = sorted(set().union(*(statement.named_parameters for statement in statements)), key=_parameter_order)
     given = {name.lower(): value for name, value in values.items()}

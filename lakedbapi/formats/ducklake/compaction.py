@@ -25,7 +25,7 @@ from lakedbapi.formats.ducklake.columns import flatten, type_name
 from lakedbapi.formats.ducklake.commit import SnapshotCommit
 from lakedbapi.formats.ducklake.file_entries import add_data_file, schedule
 from lakedbapi.formats.ducklake.files import load_partition_values
-from lakedbapi.formats.ducklake.live_deletes import chunks
+from lakedbapi.formats.ducklake.id_lists import among
 from lakedbapi.formats.ducklake.snapshot import DuckLakeSnapshot
 from lakedbapi.formats.maintenance import MERGE, Compacted, CompactionGroup
 from lakedbapi.model.catalog import AsOf, TableInfo
@@ -45,13 +45,15 @@ def compaction_groups(
     if kind == MERGE:
         files = files.filter(pc.invert(pc.is_in(files.column("file_id"), _with_deletes(catalog, table))))
     tables = _tables_at(catalog, base, table, files.column("snapshot_id").to_pylist()) if kind == MERGE else {}
+    distinct = {id(at): at for at in (table, *tables.values())}
+    signatures = {key: _signature(at.schema) for key, at in distinct.items()}
     values = _partition_values(catalog, table, files)
     rows: dict[tuple[Any, ...], list[int]] = {}
     written: dict[tuple[Any, ...], TableInfo] = {}
     columns = (files.column(name).to_pylist() for name in ("file_id", "partition_id", "snapshot_id"))
     for number, (file_id, partition_id, snapshot) in enumerate(zip(*columns, strict=True)):
         target = tables.get(snapshot, table)
-        key = partition_id, values.get(file_id, ()), _signature(target.schema)
+        key = partition_id, values.get(file_id, ()), signatures[id(target)]
         rows.setdefault(key, []).append(number)
         written[key] = target
     return [
@@ -193,15 +195,19 @@ class Compaction(TableMaintenanceCommit):
     def _check_unchanged(self, attempt: Attempt) -> None:
         """The replaced files are live, and nobody deleted rows of them since the base."""
         files, deletes = attempt.tables.data_file.c, attempt.tables.delete_file.c
-        for chunk in chunks(self._replaced):
-            live = select(func.count()).where(files.data_file_id.in_(chunk), files.end_snapshot.is_(None))
-            if attempt.connection.execute(live).scalar() != len(chunk):
-                raise self._interfered()
+        live = select(func.count()).where(files.end_snapshot.is_(None))
+        counts = (
+            attempt.connection.execute(live.where(chosen)).scalar_one()
+            for chosen in among(files.data_file_id, self._replaced)
+        )
+        if sum(counts) != len(self._replaced):
+            raise self._interfered()
+        newer = select(deletes.delete_file_id).limit(1)
+        if self._kind != MERGE:
             # A delete file that is older than the base has only deletes that the base sees.
-            newer = select(deletes.delete_file_id).where(deletes.data_file_id.in_(chunk))
-            if self._kind != MERGE:
-                newer = newer.where(deletes.delete_file_id >= self._base_file_id)
-            if attempt.connection.execute(newer.limit(1)).first() is not None:
+            newer = newer.where(deletes.delete_file_id >= self._base_file_id)
+        for chosen in among(deletes.data_file_id, self._replaced):
+            if attempt.connection.execute(newer.where(chosen)).first() is not None:
                 raise self._interfered()
         inlined = attempt.tables.inlined_delete(self._table.id)
         if attempt.backend.has_table(attempt.connection, inlined.name):
@@ -217,9 +223,9 @@ class Compaction(TableMaintenanceCommit):
 
     def _rewrite(self, attempt: Attempt) -> None:
         files, deletes = attempt.tables.data_file, attempt.tables.delete_file
-        for chunk in chunks(self._replaced):
-            attempt.end(files, files.c.data_file_id.in_(chunk))
-            attempt.end(deletes, deletes.c.data_file_id.in_(chunk))
+        for table in (files, deletes):
+            for chosen in among(table.c.data_file_id, self._replaced):
+                attempt.end(table, chosen)
         for part in self._compacted:
             for file in part.written:
                 add_data_file(attempt, self._table.id, self._directory, file)
@@ -263,6 +269,6 @@ def remove_data_files(connection: Connection, attempt: Attempt, file_ids: Sequen
     """Delete the catalog rows of data files, with their statistics and partition values."""
     tables = attempt.tables
     owned = (tables.data_file, tables.file_column_stats, tables.file_variant_stats, tables.file_partition_value)
-    for chunk in chunks(file_ids):
-        for table in owned:
-            connection.execute(delete(table).where(table.c.data_file_id.in_(chunk)))
+    for table in owned:
+        for chosen in among(table.c.data_file_id, file_ids):
+            connection.execute(delete(table).where(chosen))

@@ -16,8 +16,8 @@ from sqlalchemy.schema import DropTable
 from sqlalchemy.sql import ColumnElement
 
 from lakedbapi.formats.ducklake.history import read_history
+from lakedbapi.formats.ducklake.id_lists import among, chunks
 from lakedbapi.formats.ducklake.inlined import InlinedTable, inlined_tables
-from lakedbapi.formats.ducklake.live_deletes import chunks
 from lakedbapi.formats.ducklake.objects import visible
 from lakedbapi.formats.ducklake.paths import relative_to
 from lakedbapi.formats.ducklake.stored_files import entered_files, entered_paths, normalized, table_directories
@@ -80,9 +80,9 @@ class _Expiry:
         """Returns the full paths of the files that were scheduled for removal."""
         tables = self._tables
         directories = table_directories(self._connection, tables, self._catalog.data_path)
-        for chunk in chunks(snapshots):
-            for table in (tables.snapshot, tables.snapshot_changes):
-                self._delete(table, table.c.snapshot_id.in_(chunk))
+        for table in (tables.snapshot, tables.snapshot_changes):
+            for chosen in among(table.c.snapshot_id, snapshots):
+                self._delete(table, chosen)
         gone = self._forget_tables()
         files = self._forget_files(directories, gone)
         self._forget_inlined(gone)
@@ -103,7 +103,7 @@ class _Expiry:
         """(id, full path) of the data files and delete files that went."""
         data, deletes = self._tables.data_file, self._tables.delete_file
         found: list[tuple[int, str]] = []
-        conditions = [self._unseen(data), *(data.c.table_id.in_(chunk) for chunk in chunks(sorted(gone)))]
+        conditions = [self._unseen(data), *among(data.c.table_id, list(gone))]
         for condition in conditions:
             found += self._entered(data, directories, condition)
             self._delete(data, condition)

@@ -20,8 +20,9 @@ from lakedbapi.formats.ducklake.attempt import Attempt
 from lakedbapi.formats.ducklake.compaction import TableMaintenanceCommit, same_columns
 from lakedbapi.formats.ducklake.delete_files import Deletions, WrittenDeletes
 from lakedbapi.formats.ducklake.file_entries import add_data_file, add_delete_file, schedule
+from lakedbapi.formats.ducklake.id_lists import among
 from lakedbapi.formats.ducklake.inlined import InlinedTable, inlined_tables, read_rows
-from lakedbapi.formats.ducklake.live_deletes import DeletePlace, LiveDeletes, chunks
+from lakedbapi.formats.ducklake.live_deletes import DeletePlace, LiveDeletes
 from lakedbapi.formats.ducklake.snapshot import DuckLakeSnapshot
 from lakedbapi.formats.maintenance import Flushed, StoredRows
 from lakedbapi.model.catalog import TableInfo
@@ -171,9 +172,8 @@ class Flush(TableMaintenanceCommit):
                 attempt.connection.execute(delete(deletes).where(deletes.c.delete_file_id == old.id))
                 schedule(attempt, self._catalog.data_path, old.id, old.path)
             add_delete_file(attempt, self._table.id, self._directory, file_id, new.written)
-        for chunk in chunks(sorted(self._deletes)):
-            moved = delete(inlined).where(inlined.c.file_id.in_(chunk), inlined.c.begin_snapshot <= self._base.id)
-            attempt.connection.execute(moved)
+        for chosen in among(inlined.c.file_id, list(self._deletes)):
+            attempt.connection.execute(delete(inlined).where(chosen, inlined.c.begin_snapshot <= self._base.id))
         attempt.made.add(changes_made.DELETED, self._table.id)
 
 

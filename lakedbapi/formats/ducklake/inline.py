@@ -16,7 +16,7 @@ from sqlalchemy.types import TypeEngine, UserDefinedType
 from lakedbapi.errors import ConflictError
 from lakedbapi.formats.ducklake import changes_made
 from lakedbapi.formats.ducklake.attempt import Attempt
-from lakedbapi.formats.ducklake.live_deletes import chunks
+from lakedbapi.formats.ducklake.id_lists import among
 from lakedbapi.formats.ducklake.text import to_text
 from lakedbapi.formats.ducklake.versions import CREATED
 from lakedbapi.model.catalog import TableInfo
@@ -154,8 +154,8 @@ def _end_pairs(attempt: Attempt, table: TableInfo, name: str, wanted: npt.NDArra
         raise _gone(table)
     end = update(target).where(target.c.end_snapshot.is_(None)).values(end_snapshot=attempt.snapshot_id)
     if len({row_id for row_id, _ in live}) == len(live):
-        for chunk in chunks([row_id for row_id, _ in pairs]):
-            attempt.connection.execute(end.where(target.c.row_id.in_(chunk)))
+        for chosen in among(target.c.row_id, [row_id for row_id, _ in pairs]):
+            attempt.connection.execute(end.where(chosen))
         return
     for row_id, begin in pairs:  # Row ids of other writers are not always unique.
         attempt.connection.execute(end.where(target.c.row_id == row_id, target.c.begin_snapshot == begin))

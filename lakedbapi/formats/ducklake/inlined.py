@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-from sqlalchemy import Column, MetaData, String, Table, and_, cast, func, or_, select
+from sqlalchemy import Column, MetaData, String, Table, TableClause, and_, cast, func, literal, or_, select
 from sqlalchemy.engine import Connection
 from sqlalchemy.sql import ColumnElement
 
@@ -42,19 +42,28 @@ class InlinedTable:
 
 
 def inlined_tables(
-    connection: Connection, backend: Backend, table_id: int, known: dict[str, InlinedTable]
+    connection: Connection, backend: Backend, table_id: int, known: dict[str, InlinedTable], *, filled: bool = False
 ) -> Sequence[InlinedTable]:
-    """All inlined tables of a table, oldest schema first. `known` is filled: they never change."""
+    """All inlined tables of a table, or only those with rows, oldest schema first. `known` is filled: they never
+    change."""
     registered = backend.tables.inlined_data_tables
     rows = connection.execute(
         select(registered.c.table_name, registered.c.schema_version)
         .where(registered.c.table_id == table_id)
         .order_by(registered.c.schema_version)
     ).all()
+    if filled:
+        rows = [row for row in rows if _has_rows(connection, backend, row.table_name)]
     for name, schema_version in rows:
         if name not in known:
             known[name] = _describe(connection, backend, table_id, name, schema_version)
     return [known[name] for name, _ in rows]
+
+
+def _has_rows(connection: Connection, backend: Backend, name: str) -> bool:
+    """Much sooner said than what the table's columns are."""
+    some = select(literal(1)).select_from(TableClause(name, schema=backend.tables.schema_name)).limit(1)
+    return connection.execute(some).first() is not None
 
 
 def _describe(connection: Connection, backend: Backend, table_id: int, name: str, schema_version: int) -> InlinedTable:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
@@ -18,6 +18,7 @@ from lakedbapi.formats.ducklake.delete_files import (
     read_deletes,
     write_deletes,
 )
+from lakedbapi.formats.ducklake.id_lists import MANY
 from lakedbapi.formats.ducklake.paths import resolve
 from lakedbapi.model.delete_vector import DeleteVector
 from lakedbapi.storage.filesystem import Storage
@@ -26,13 +27,6 @@ _WRITERS = 8
 """Delete files that are written at once."""
 _COMMITTED = -1
 """Stands for the snapshot of a delete file that has only deletes of committed snapshots."""
-_CHUNK = 500
-"""Values in one IN list: below every database's limit of parameters."""
-
-
-def chunks(values: Sequence[int]) -> Iterable[Sequence[int]]:
-    """`values` in pieces that fit one IN list."""
-    return (values[start : start + _CHUNK] for start in range(0, len(values), _CHUNK))
 
 
 @dataclass(frozen=True)
@@ -99,7 +93,7 @@ def _delete_files(
 
 def _few(column: ColumnElement[int], ids: Sequence[int]) -> Sequence[ColumnElement[bool]]:
     """A condition for few ids. The column has no index: for many one scan of all is better than one for each part."""
-    return [column.in_(ids)] if len(ids) <= _CHUNK else []
+    return [column.in_(ids)] if len(ids) <= MANY else []
 
 
 @dataclass(frozen=True)

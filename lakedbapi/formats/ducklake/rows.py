@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from sqlalchemy import delete, select, true, update
+from sqlalchemy import delete, func, select, true, update
 from sqlalchemy.engine import Connection
 
 from lakedbapi.errors import ConflictError
@@ -16,12 +16,12 @@ from lakedbapi.formats.base import Snapshot
 from lakedbapi.formats.ducklake import changes_made, inline
 from lakedbapi.formats.ducklake.attempt import Attempt, known_values
 from lakedbapi.formats.ducklake.file_entries import add_data_file, add_delete_file, schedule
+from lakedbapi.formats.ducklake.id_lists import among
 from lakedbapi.formats.ducklake.live_deletes import (
     DeleteFiles,
     DeletePlace,
     LiveDeleteFile,
     LiveDeletes,
-    chunks,
 )
 from lakedbapi.formats.ducklake.stats import ColumnStats, row_stats, widen
 from lakedbapi.model.catalog import TableInfo
@@ -152,11 +152,10 @@ class RowWriter:
         now = self._target.live_deletes(attempt.connection, removed)
         if attempt.previous.id != self._target.base.id:
             self._nobody_else_deleted(now)
-        for chunk in chunks(removed):
-            if attempt.end(files, files.c.data_file_id.in_(chunk)) != len(chunk):
-                raise self._replaced()
-        for chunk in chunks(sorted(file.id for file in now.files.values())):
-            attempt.end(deletes, deletes.c.delete_file_id.in_(chunk))
+        if sum(attempt.end(files, chosen) for chosen in among(files.c.data_file_id, removed)) != len(removed):
+            raise self._replaced()
+        for chosen in among(deletes.c.delete_file_id, [file.id for file in now.files.values()]):
+            attempt.end(deletes, chosen)
         attempt.made.add(changes_made.DELETED, self._table.id)
 
     def _nobody_else_deleted(self, now: LiveDeletes) -> None:
@@ -189,10 +188,13 @@ class RowWriter:
 
     def _files_are_live(self, file_ids: Sequence[int]) -> None:
         files = self._tables.data_file.c
-        for chunk in chunks(file_ids):
-            live = select(files.data_file_id).where(files.data_file_id.in_(chunk), files.end_snapshot.is_(None))
-            if len(self._attempt.connection.execute(live).all()) != len(chunk):
-                raise self._replaced()
+        live = select(func.count()).where(files.end_snapshot.is_(None))
+        counts = (
+            self._attempt.connection.execute(live.where(chosen)).scalar_one()
+            for chosen in among(files.data_file_id, file_ids)
+        )
+        if sum(counts) != len(file_ids):
+            raise self._replaced()
 
     def _delete_file(self, file_id: int, data_file: str, old: LiveDeleteFile | None, positions: DeleteVector) -> None:
         """Add the delete file of a data file; it takes over what the `old` one has, which goes."""

@@ -244,7 +244,7 @@ class DuckLakeSnapshot(Snapshot):
 
     def _read_row_groups(self, connection: Connection, table: TableInfo) -> Sequence[RowGroup]:
         backend = self._catalog.backend
-        inlined = inlined_tables(connection, backend, table.id, self._catalog.inlined_tables)
+        inlined = inlined_tables(connection, backend, table.id, self._catalog.inlined_tables, filled=True)
         groups = [read_row_group(connection, backend, source, table, self.id) for source in inlined]
         return [group for group in groups if group is not None]
 
