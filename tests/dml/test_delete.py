@@ -141,13 +141,13 @@ def test_returning_of_nothing_still_has_columns(t):
 def scanned(monkeypatch):
     """The columns of the target that each query is given."""
     found = []
-    fetch = DuckDBEngine.fetch
+    query = DuckDBEngine.query
 
-    def watched(engine, query):
-        found.extend(query.relations[HIDDEN].scan.schema.names for _ in [0] if HIDDEN in query.relations)
-        return fetch(engine, query)
+    def watched(engine, asked):
+        found.extend(asked.relations[HIDDEN].scan.schema.names for _ in [0] if HIDDEN in asked.relations)
+        return query(engine, asked)
 
-    monkeypatch.setattr(DuckDBEngine, "fetch", watched)
+    monkeypatch.setattr(DuckDBEngine, "query", watched)
     return found
 
 
