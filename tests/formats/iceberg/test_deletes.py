@@ -69,6 +69,15 @@ def test_a_spec_of_void_keys_is_not_global(tmp_path: Path) -> None:
     assert table.rows("SELECT p FROM t") == [(0,)]
 
 
+def test_partitions_of_both_zeros_differ_and_those_of_nan_do_not(tmp_path: Path) -> None:
+    table = Table(tmp_path, ID, DOUBLE)
+    table.partition((2, identity()))
+    values = (0.0, -0.0, NAN)
+    table.commit(*(table.data({"id": [i], "d": [value]}, (value,)) for i, value in enumerate(values)))
+    table.commit(table.equality({"id": [0, 1, 2]}, [1], (-0.0,)), table.equality({"id": [2]}, [1], (float("nan"),)))
+    assert table.ids() == [0]
+
+
 def test_e5_a_key_that_was_dropped_still_deletes(tmp_path: Path) -> None:
     table = Table(tmp_path, ID, KEY)
     table.commit(table.data({"id": [1, 2, 3], "k": ["a", "b", "c"]}))

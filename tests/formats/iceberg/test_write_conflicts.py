@@ -223,6 +223,17 @@ def test_a_table_that_was_dropped(place: Lake) -> None:
         second.commit()
 
 
+def test_another_table_of_the_name(place: Lake) -> None:
+    first, second = two(place)
+    second.execute("INSERT INTO t VALUES (100, 'x')")
+    first.execute("DROP TABLE t")
+    first.commit()
+    place.create(place.connect())
+    with pytest.raises(ConflictError, match="dropped the table and made another one"):
+        second.commit()
+    assert left(place) == []
+
+
 def test_columns_that_others_changed(place: Lake) -> None:
     first, second = two(place)
     first.execute("ALTER TABLE t ADD COLUMN z INTEGER")
