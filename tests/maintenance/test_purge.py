@@ -215,6 +215,18 @@ def test_connections_that_only_read(small: Lake, tmp_path: Path, option: dict[st
 # What the columns were called
 
 
+def test_rows_of_the_catalog_from_before_and_after_a_change_of_columns(lake: Lake) -> None:
+    lake("CREATE TABLE rows (k INTEGER, v VARCHAR)")
+    lake("INSERT INTO rows VALUES (1, 'secret'), (2, 'other')")
+    lake("ALTER TABLE rows ADD COLUMN n INTEGER")
+    lake("INSERT INTO rows VALUES (3, 'secret', 3)")
+    lake("DELETE FROM rows WHERE k = 1")
+    lake("PURGE FROM rows WHERE v = 'secret'")
+    assert lake("SELECT k FROM rows") == [(2,)]
+    found = lake("PURGE FROM rows WHERE v = 'secret' DRY RUN")
+    assert [row[2] for row in found if row[1] == "inlined table"] == [0]
+
+
 def test_a_renamed_column_means_the_same_values(people: Lake, tmp_path: Path) -> None:
     people("ALTER TABLE t RENAME COLUMN mail TO address")
     people("ALTER TABLE t RENAME TO u")
