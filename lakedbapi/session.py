@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -78,6 +79,7 @@ class Session:
         self._explicit = False
         self._autocommit = options.autocommit
         self._closed = False
+        self._process = os.getpid()
         self.registered: dict[str, pa.Table | pa.RecordBatchReader] = {}
         self.last_snapshot: int | None = None
         self.progress: Report | None = None
@@ -216,13 +218,14 @@ class Session:
         """Commit; returns the new snapshot's id, None when there was nothing to commit. The transaction ends in any
         case."""
         with self._lock:
+            self._check_open()
             self._cancelled.clear()
             return self._end()
 
     def rollback(self) -> None:
         with self._lock:
             transaction, self._transaction, self._explicit = self._transaction, None, False
-            if transaction is not None:
+            if transaction is not None and not self._is_forked:
                 dml.discard(transaction, transaction.written)
 
     def savepoint(self, name: str) -> None:
@@ -253,6 +256,8 @@ class Session:
                 return
             self.rollback()
             self._closed = True
+            if self._is_forked:
+                return
             self._drop_engine()
             for catalog in self._catalogs.values():
                 catalog.release()
@@ -499,9 +504,16 @@ class Session:
         if engine is not None:
             engine.close()
 
+    @property
+    def _is_forked(self) -> bool:
+        """Whether this is a copy in a forked process, whose transaction and engine belong to another."""
+        return self._process != os.getpid()
+
     def _check_open(self) -> None:
         if self._closed:
             raise InterfaceError("the connection is closed")
+        if self._is_forked:
+            raise InterfaceError("the connection belongs to the process that this one was forked from: connect anew")
 
 
 DML: Mapping[type, Callable[[Context, Any], Counted]] = {

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import multiprocessing
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -68,3 +70,46 @@ def test_children_forked_after_use_do_not_share_connections(connect: Connect, pl
         process.join()
         assert process.exitcode == 0
     assert parent.execute("SELECT count(*), count(DISTINCT id) FROM t").fetchone() == (20, 20)
+
+
+def _in_child(work: Callable[[], None]) -> int | None:
+    """The exit code of a forked process that runs `work`; None = it hangs."""
+    process = multiprocessing.get_context("fork").Process(target=work, daemon=True)
+    process.start()
+    process.join(30)
+    if process.is_alive():
+        process.kill()
+    return process.exitcode
+
+
+def test_a_forked_child_leaves_the_transaction_of_its_parent_alone(
+    connect: Connect, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("lakedbapi.dml.new_rows.MEMORY_LIMIT", 100)
+    parent = connect()
+    parent.execute("CREATE TABLE t (id INTEGER)")
+    parent.execute("INSERT INTO t SELECT range FROM range(1000)")
+
+    def child() -> None:
+        for use in (parent.commit, lambda: parent.execute("SELECT 1"), lambda: parent.execute("DELETE FROM t")):
+            with pytest.raises(lakedbapi.InterfaceError, match="forked from: connect anew"):
+                use()
+        parent.rollback()
+        parent.close()
+
+    assert _in_child(child) == 0
+    parent.commit()
+    assert parent.execute("SELECT count(*), max(id) FROM t").fetchone() == (1000, 999)
+
+
+def test_a_forked_child_does_not_collect_the_engines_of_its_parent(connect: Connect) -> None:
+    connections = [connect() for _ in range(2)]
+    for connection in connections:
+        connection.execute("SELECT sum(range) FROM range(1000000)").fetchall()
+
+    def child() -> None:
+        for connection in connections:
+            connection.session._engine = None
+        gc.collect()
+
+    assert _in_child(child) == 0

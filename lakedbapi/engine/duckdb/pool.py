@@ -6,6 +6,7 @@ import os
 import threading
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from weakref import WeakSet
 
 import duckdb
 import fsspec
@@ -26,7 +27,7 @@ _idle: list[Instance] = []
 _lock = threading.Lock()
 
 
-@dataclass
+@dataclass(eq=False)
 class Instance:
     """One in-memory DuckDB with nothing in it but views.
 
@@ -95,7 +96,9 @@ def acquire(roots: Sequence[str], filesystems: Sequence[fsspec.AbstractFileSyste
     connection = _connect(directories, filesystems, allow_external)
     threads = driver.rows(connection, "SELECT current_setting('threads') AS threads", {})[0]["threads"]
     assert isinstance(threads, int)
-    return Instance(key, connection, confined, threads, filesystems=tuple(filesystems))
+    instance = Instance(key, connection, confined, threads, filesystems=tuple(filesystems))
+    _alive.add(instance)
+    return instance
 
 
 def release(instance: Instance) -> None:
@@ -159,12 +162,14 @@ def _list(paths: Iterable[str]) -> str:
 
 
 def _forget_after_fork() -> None:
-    """A forked child has the parent's instances but not their threads: leave them alone."""
+    """A forked child has the parent's instances but not their threads, for which DuckDB waits when it closes one: leave
+    them alone, and keep them from being collected, in use or not."""
     global _lock
     _lock = threading.Lock()
-    _leaked.extend(_idle)
+    _leaked.extend(_alive)
     _idle.clear()
 
 
+_alive: WeakSet[Instance] = WeakSet()
 _leaked: list[Instance] = []
 os.register_at_fork(after_in_child=_forget_after_fork)
