@@ -75,11 +75,13 @@ class ScanRelation:
     `FILENAME`, each with the column name that it gets.
 
     `exhaustive`: the query needs (nearly) all rows, in any order, since no condition of it can narrow the scan.
+    `in_order`: rows had better come in the order of the files and of their positions in these.
     """
 
     scan: Scan
     extra: Mapping[str, str] = field(default_factory=dict)
     exhaustive: bool = False
+    in_order: bool = False
 
 
 PART = "part"

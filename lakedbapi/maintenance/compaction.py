@@ -318,7 +318,8 @@ def _query(
         curve = _unused(group, "_lake_curve")
         source = f"(SELECT *, {_curve(order)} AS {curve} FROM {source}) ORDER BY {curve}"
     sql = f"SELECT {', '.join(columns)} FROM {source}"
-    return Query(sql, {relation: ScanRelation(scan, names)}, search_path=subject.context.search_path)
+    relations = {relation: ScanRelation(scan, names, in_order=not order)}
+    return Query(sql, relations, search_path=subject.context.search_path)
 
 
 def _of_file(scan: Scan, column: str, part: str) -> str:

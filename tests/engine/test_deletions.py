@@ -314,3 +314,14 @@ def test_row_groups_in_memory_lose_their_deleted_rows(ask: Ask) -> None:
     scan = Scan(SCHEMA, (), (RowGroup("staged:0", held, pa.array([7, 8, None]), None, DeleteVector.of([1])),))
     extra = {POSITION: "pos", ROW_ID: "row_id"}
     assert ask("select * from t order by id", scan, extra) == [(1, "a", 0, 7), (3, "c", 2, None)]
+
+
+@pytest.mark.parametrize("deletes", [{0: [5]}, {1: [0, 7]}, {0: [1], 2: [3]}], ids=str)
+def test_rows_that_are_wanted_in_order_come_in_it(
+    files: tuple[DuckDBEngine, list[WrittenFile]], deletes: dict[int, list[int]]
+) -> None:
+    engine, written = files
+    scan = Scan(SCHEMA, (group(written, deletes),))
+    query = Query("select id from t", {T: ScanRelation(scan, in_order=True)}, {}, ("lake", "main"))
+    live = [i for i in range(FILES * ROWS) if i % ROWS not in deletes.get(i // ROWS, [])]
+    assert [id for (id,) in rows(engine.fetch(query))] == live

@@ -44,6 +44,9 @@ BLOCK_ROWS = 1 << 20
 """Rows of a mask at most. DuckDB copies a constant for each vector of 2048 rows, which costs 3 ns a row for 128 KB and
 30 for 1 MB; but to find the right block costs 2 ns a row and level too."""
 
+ORDERLY_MASKS = 200
+"""Masks up to which a scan uses no join, which forgets the order of rows, if they are wanted in it."""
+
 NONE, JOIN, MASK, STRIP = "none", "join", "mask", "strip"
 
 
@@ -60,10 +63,12 @@ def methods(
     record_counts: npt.NDArray[np.int64],
     *,
     any_order: bool = False,
+    in_order: bool = False,
     threads: int = 1,
     masks: bool = True,
 ) -> npt.NDArray[np.str_]:
-    """The method for each file: `NONE`, `JOIN`, `MASK` if `masks`, or `STRIP` if rows may come in `any_order`.
+    """The method for each file: `NONE`, `JOIN`, `MASK` if `masks`, or `STRIP` if rows may come in `any_order`; rather
+    no `JOIN` if they are wanted `in_order`.
 
     A scan that uses joins and masks pays for both, so that masks are for all files with deletes as long as there are
     not too many, of too few rows.
@@ -77,8 +82,10 @@ def methods(
         share = record_counts.sum() / threads
         if record_counts[some].max() <= STRIP_SKEW * share:
             return np.where(some, STRIP, NONE)
+    leaves = -(-record_counts // BLOCK_ROWS)
+    if masks and in_order and leaves[some].sum() <= ORDERLY_MASKS:
+        return np.where(some, MASK, NONE)
     if masks and counts.sum() >= MASK_TOTAL:
-        leaves = -(-record_counts // BLOCK_ROWS)
         worthwhile = (counts >= record_counts * MASK_DENSITY) & (record_counts >= MASK_ROWS)
         for masked in (some, some & worthwhile):
             if leaves[masked].sum() <= min(MAX_LEAVES, record_counts[masked].sum() // MASK_ROWS):

@@ -27,13 +27,17 @@ def files_sql(
     first_part: int,
     extra: Mapping[str, str],
     resources: Resources,
+    *,
+    in_order: bool,
 ) -> Sequence[str]:
-    """SELECT statements that together give the live rows of the group."""
-    pieces = _pieces(schema, group, first_part, resources)
+    """SELECT statements that together give the live rows of the group; `in_order` as in `ScanRelation`."""
+    pieces = _pieces(schema, group, first_part, resources, in_order=in_order)
     return [_piece_sql(schema, piece, extra, resources) for piece in pieces]
 
 
-def _pieces(schema: Schema, group: FileGroup, first_part: int, resources: Resources) -> Iterator[Piece]:
+def _pieces(
+    schema: Schema, group: FileGroup, first_part: int, resources: Resources, *, in_order: bool
+) -> Iterator[Piece]:
     counts = group.files.column("record_count").to_numpy()
     vectors = [group.deletes.get(row) for row in range(len(counts))] if group.deletes else []
     methods = np.full(len(counts), deletions.NONE)
@@ -42,7 +46,12 @@ def _pieces(schema: Schema, group: FileGroup, first_part: int, resources: Resour
         any_order = resources.any_order and not group.equality_deletes
         # A plan shows constants as text, a mask bit by bit: a second for each.
         methods = deletions.methods(
-            vectors, counts, any_order=any_order, threads=resources.threads, masks=not resources.explained
+            vectors,
+            counts,
+            any_order=any_order,
+            in_order=in_order,
+            threads=resources.threads,
+            masks=not resources.explained,
         )
         if deletions.STRIP in methods:
             resources.forget_order()

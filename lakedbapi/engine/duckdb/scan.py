@@ -24,7 +24,7 @@ def scan_sql(relation: ScanRelation, resources: Resources) -> str:
     part = 0
     for group in scan.files:
         if group.files.num_rows:
-            branches += files_sql(scan.schema, group, part, extra, resources)
+            branches += files_sql(scan.schema, group, part, extra, resources, in_order=relation.in_order)
         part += group.files.num_rows
     for rows in scan.rows:
         branches.append(_rows_sql(scan, rows, part, extra, resources))
