@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from sqlglot import exp
 
 from lakedbapi.dml.target import Target
-from lakedbapi.errors import NotSupportedError
+from lakedbapi.errors import NotSupportedError, ProgrammingError
 from lakedbapi.query.hidden import HIDDEN_COLUMNS, check_known
 
 
@@ -19,8 +19,11 @@ def revealed(
     """The hidden columns of the target that `expressions` name, beside the relations `sources`.
 
     An unqualified name is the target's only where nothing else can have it: without sources, and in no subquery.
-    NotSupportedError where a name of a subquery or source would then become the target's, since scopes are nested.
+    NotSupportedError where a name of a subquery or source would then become the target's, since scopes are nested;
+    ProgrammingError for a column by its number, as it would count hidden columns, and not those that go unread.
     """
+    for expression in expressions:
+        _check_named(expression)
     own: set[str] = set()
     others: dict[str, str] = {}
     for expression in expressions:
@@ -40,6 +43,15 @@ def revealed(
         )
     check_known(target.catalog, target.table, own)
     return frozenset(own)
+
+
+def _check_named(expression: exp.Expression | None) -> None:
+    if expression is None:
+        return
+    for number in expression.copy().find_all(exp.PositionalColumn):  # Nothing is around a copy.
+        if number.find_ancestor(exp.Query) is None:
+            written = number.sql(dialect="duckdb")
+            raise ProgrammingError(f"{written} numbers the columns of a query: name the column here")
 
 
 def _columns(target: Target, expression: exp.Expression) -> Iterator[exp.Column]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+import lakedbapi
 from tests.dml.conftest import Lake
 
 WHOLE = ["t", "struct_pack(*COLUMNS(t.*))"]
@@ -93,3 +94,23 @@ def test_many(lake: Lake) -> None:
     assert lake.many("UPDATE t SET n = concat(*COLUMNS(*)) WHERE id = ?", [(1,), (2,)]) == 2
     assert lake.rows() == [(1, "1a"), (2, "2b")]
     assert lake.many("DELETE FROM t WHERE id = ? AND COLUMNS(*) IS NOT NULL", [(1,), (None,)]) == 1
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "DELETE FROM t WHERE #2 = 'a'",
+        "DELETE FROM t USING (VALUES (1)) AS s(i) WHERE #1 = s.i",
+        "UPDATE t SET id = #3",
+        "UPDATE t SET n = 'c' WHERE #2 = 'a'",
+        "MERGE INTO t USING (VALUES (1)) AS s(i) ON #1 = s.i WHEN MATCHED THEN DELETE",
+        "MERGE INTO t USING (VALUES (1)) AS s(i) ON id = i WHEN MATCHED THEN UPDATE SET id = #1",
+    ],
+)
+def test_a_column_of_the_target_has_no_number(lake: Lake, statement: str) -> None:
+    with pytest.raises(lakedbapi.ProgrammingError, match=r"#\d numbers the columns of a query: name the column"):
+        lake(statement)
+
+
+def test_a_subquery_numbers_its_columns(lake: Lake) -> None:
+    assert lake("DELETE FROM t WHERE id IN (SELECT #1 FROM (VALUES (1)) AS s(i))") == 1
