@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from contextlib import suppress
 
 from lakedbapi.dml.flush import flush
 from lakedbapi.engine.base import Engine
-from lakedbapi.errors import CommitUnknownError, Error
+from lakedbapi.errors import CommitUnknownError, Error, OperationalError
 from lakedbapi.formats.base import CommitResult
 from lakedbapi.model.changes import RowChanges
 from lakedbapi.transaction import Transaction
@@ -39,8 +40,12 @@ def _files(changes: Iterable[RowChanges]) -> set[str]:
 
 
 def discard(transaction: Transaction, paths: set[str]) -> None:
-    """Remove data files that no commit will ever name."""
+    """Remove data files that no commit will ever name.
+
+    What cannot be removed stays for the removal of orphan files: it must not hide how the transaction ended.
+    """
     if paths and (alias := next(iter(transaction.catalogs), None)) is not None:
         staged = transaction.staged
-        transaction.catalogs[staged[0] if staged else alias].discard(sorted(paths))
+        with suppress(OperationalError):
+            transaction.catalogs[staged[0] if staged else alias].discard(sorted(paths))
         transaction.written -= paths

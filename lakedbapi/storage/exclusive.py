@@ -48,6 +48,15 @@ def put_if_absent(filesystem: AbstractFileSystem, path: str, data: bytes) -> Non
         filesystem.pipe_file(path, data, mode="create")
 
 
+def may_arrive(error: BaseException | None) -> bool:
+    """Whether a put that a filesystem ended with `error` may be carried out yet: the store did not say no.
+
+    Filesystems have the refusals of their stores as plain `OSError`s, and what the network does as whatever it raised.
+    """
+    refused = type(error).__module__ == "builtins" and isinstance(error, OSError)
+    return error is not None and (not refused or isinstance(error, (ConnectionError, TimeoutError)))
+
+
 def require(filesystem: AbstractFileSystem, directory: str) -> None:
     """NotSupportedError unless the store can do it. An S3-like store is tried once, in `directory`: some ignore the
     condition."""

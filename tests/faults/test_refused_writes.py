@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import pytest
@@ -12,6 +12,9 @@ import pytest
 import lakedbapi
 from compliance.peers.lakes import Place, on_sqlite
 from compliance.races.processes import orphans, snapshot_ids
+from lakedbapi.dml import new_rows
+from lakedbapi.storage.filesystem import Storage
+from tests.faults.conftest import Connect
 
 TOO_MUCH = "INSERT INTO t SELECT i, hash(i)::VARCHAR FROM range(500000) r(i)"
 CHANGES = {
@@ -134,3 +137,25 @@ def test_a_file_where_the_table_belongs(tmp_path: Path) -> None:
 def change_and_commit(connection: lakedbapi.Connection, change: str) -> None:
     connection.execute(change)
     connection.commit()
+
+
+@pytest.mark.parametrize("end", ["commit", "rollback"])
+def test_files_that_cannot_be_removed_do_not_hide_how_a_transaction_ended(
+    connect_sqlite: Connect, monkeypatch: pytest.MonkeyPatch, end: str
+) -> None:
+    def refused(storage: Storage, paths: Iterable[str]) -> None:
+        for path in paths:
+            raise lakedbapi.OperationalError(f"{path}: removing it failed: Permission denied")
+
+    connection = connect_sqlite(data_inlining_row_limit=0)
+    filled(connection)
+    monkeypatch.setattr(new_rows, "MEMORY_LIMIT", 0)  # So that rows go to a file at once.
+    connection.execute(TOO_MUCH)
+    connection.execute("DELETE FROM t WHERE NOT starts_with(s, 'x')")
+    connection.execute("INSERT INTO t VALUES (-1, 'kept')")
+    monkeypatch.setattr(Storage, "delete", refused)
+    getattr(connection, end)()
+    monkeypatch.undo()
+    expected = 40_001 if end == "commit" else 40_000
+    assert connect_sqlite().execute("SELECT count(*) FROM t").fetchone() == (expected,)
+    assert connection.execute("SELECT count(*) FROM t").fetchone() == (expected,)

@@ -24,6 +24,7 @@ from lakedbapi.formats.delta.log import commit_path
 from lakedbapi.formats.delta.plan import Plan
 from lakedbapi.formats.delta.state import TableState
 from lakedbapi.formats.delta.writer_features import check_writable
+from lakedbapi.storage.exclusive import may_arrive
 
 if TYPE_CHECKING:
     from lakedbapi.formats.delta.catalog import DeltaCatalog
@@ -143,17 +144,20 @@ class TableCommit:
             return self._is_ours(version)
         except OperationalError as error:
             try:
-                if not self._storage.exists(path):
-                    raise error
-                return self._is_ours(version)
-            except OperationalError as other:
-                if other is error:
-                    raise
-                raise CommitUnknownError(
-                    f"table {self._plan.table.name}: the store did not answer, so that nobody can tell whether version "
-                    f"{version} was committed: {error}"
-                ) from error
+                if self._storage.exists(path):
+                    return self._is_ours(version)
+            except OperationalError:
+                raise self._unknown(version, error) from error
+            if may_arrive(error.__cause__):
+                raise self._unknown(version, error) from error
+            raise
         return True
+
+    def _unknown(self, version: int, error: OperationalError) -> CommitUnknownError:
+        return CommitUnknownError(
+            f"table {self._plan.table.name}: the store did not answer, so that nobody can tell whether version "
+            f"{version} was committed: {error}"
+        )
 
     def _is_ours(self, version: int) -> bool:
         path = commit_path(self._plan.root, version)

@@ -8,9 +8,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from fsspec import AbstractFileSystem
 
 import lakedbapi
 from lakedbapi.errors import CommitUnknownError, ConflictError, OperationalError
+from lakedbapi.storage import exclusive
 from lakedbapi.storage.filesystem import Storage
 from tests.formats.delta.committed import commit, info, of_kind, values, versions
 from tests.formats.delta.conftest import Connect
@@ -324,6 +326,27 @@ def test_an_outcome_that_nobody_knows_is_told(pair: Pair, table: Path, monkeypat
     with pytest.raises(CommitUnknownError, match="nobody can tell"):
         first.commit()
     assert len(list(table.glob("*.bin"))) == 1
+
+
+def test_files_of_a_commit_that_arrives_late_are_there(
+    pair: Pair, table: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The store took the commit after the client had given up waiting and seen that it was not there."""
+    on_the_way = []
+
+    def slow(filesystem: AbstractFileSystem, path: str, data: bytes) -> None:
+        on_the_way.append((path, data))
+        raise TimeoutError("no answer within 60 seconds")
+
+    first, _ = pair
+    begin(first, "INSERT INTO t VALUES (1000, 'x')", "DELETE FROM t WHERE i < 50")
+    monkeypatch.setattr(exclusive, "put_if_absent", slow)
+    with pytest.raises(CommitUnknownError, match="no answer within 60 seconds"):
+        first.commit()
+    monkeypatch.undo()
+    [(path, data)] = on_the_way
+    Path(path).write_bytes(data)
+    assert fresh_values(table, "SELECT count(*) FROM t") == [151]
 
 
 @pytest.mark.parametrize("statement", ["UPDATE t SET s = 'b' WHERE i < 50", "OPTIMIZE t"])
