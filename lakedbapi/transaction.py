@@ -483,14 +483,15 @@ def _staged_group(
     if names is not None:
         return names.group(files, deletes, keys)
     embedded = {} if layout.row_id_column is None else {ROW_ID_FIELD: layout.row_id_column}
+    match = FIELD_ID if layout.field_ids else NAME
     return FileGroup(
         files,
         deletes,
-        match=FIELD_ID if layout.field_ids else NAME,
+        match=match,
         names=layout.names,
         constants=None if layout.partition_columns else _constants(table, staged),
         embedded=frozenset(embedded),
-        embedded_names=embedded,
+        embedded_names=embedded if match == NAME else {},
         encryption_keys=keys,
     )
 

@@ -16,7 +16,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 import lakedbapi
 from compliance.model.clients import Client, Lake
 from compliance.model.merge_steps import MergeSteps
-from compliance.model.program import Data
+from compliance.model.program import Data, hold_rows
 from compliance.model.table_steps import TableSteps
 from compliance.model.transaction_steps import TransactionSteps
 from compliance.peers.lakes import Place, on_postgresql, on_sqlite
@@ -111,6 +111,7 @@ class Programs(MergeSteps, TableSteps, TransactionSteps, RuleBasedStateMachine):
                 connection.execute(f"CALL set_option('lake', 'target_file_size', '{file_size}')")
         self.lake = Lake(url, self.setting.mode)
         data = Data(source)
+        hold_rows(in_memory=data.draw(st.booleans()))
         self.clients = [Client(self.lake), Client(self.lake, autocommit=data.draw(st.integers(0, 3)) == 0)]
         self.keys = 0
         client = self.clients[0]
@@ -139,6 +140,7 @@ class Programs(MergeSteps, TableSteps, TransactionSteps, RuleBasedStateMachine):
             if self._sound:
                 self._check_history()
         finally:
+            hold_rows(in_memory=True)
             for client in getattr(self, "clients", ()):
                 client.close()
             if hasattr(self, "lake"):

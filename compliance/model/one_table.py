@@ -17,7 +17,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 from compliance.model.clients import Client, Lake
 from compliance.model.machine import DML, WEIGHTS
 from compliance.model.merge_steps import MergeSteps
-from compliance.model.program import Data
+from compliance.model.program import Data, hold_rows
 from compliance.model.table_steps import TableSteps
 from compliance.model.tables import Tables, Verdict
 from compliance.model.transaction_steps import TransactionSteps
@@ -66,6 +66,7 @@ class OneTablePrograms(MergeSteps, TableSteps, TransactionSteps, RuleBasedStateM
         folder = Path(self._folder.name, "lake")
         folder.mkdir()
         data = Data(source)
+        hold_rows(in_memory=data.draw(st.booleans()))
         self.lake = self.new_lake(folder)
         self.clients = [self.client(self.lake), self.client(self.lake, autocommit=data.draw(st.integers(0, 3)) == 0)]
         self.keys = 0
@@ -95,6 +96,7 @@ class OneTablePrograms(MergeSteps, TableSteps, TransactionSteps, RuleBasedStateM
             if self._sound:
                 self._check_history()
         finally:
+            hold_rows(in_memory=True)
             for client in getattr(self, "clients", ()):
                 client.close()
             if hasattr(self, "lake"):

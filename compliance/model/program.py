@@ -14,6 +14,7 @@ from compliance.model.clients import Client, Expected, Lake
 from compliance.model.expressions import Binder
 from compliance.model.tables import Table, Values, multiset
 from compliance.model.values import Column, Value, quoted
+from lakedbapi.dml import new_rows
 
 
 @dataclass(frozen=True)
@@ -24,6 +25,14 @@ class Data:
 
     def draw(self, strategy: st.SearchStrategy[Any]) -> Any:
         return self.source.conjecture_data.draw(strategy)
+
+
+_MEMORY_LIMIT = new_rows.MEMORY_LIMIT
+
+
+def hold_rows(in_memory: bool) -> None:
+    """Whether new rows stay in memory until the commit, as few do, or go to files at once, as many do."""
+    new_rows.MEMORY_LIMIT = _MEMORY_LIMIT if in_memory else 0
 
 
 class Program:

@@ -353,13 +353,29 @@ def test_truncate(people: Lake) -> None:
     assert people.rows() == []
 
 
-def test_rows_that_a_transaction_wrote_can_be_changed_in_it(people: Lake) -> None:
-    people("INSERT INTO t VALUES (6, 'Fay', 6), (7, 'Gil', 7)")
+@pytest.mark.parametrize("in_memory", [True, False])
+def test_rows_that_a_transaction_wrote_can_be_changed_in_it(
+    people: Lake, monkeypatch: pytest.MonkeyPatch, in_memory: bool
+) -> None:
+    """Many rows are in files before the transaction commits."""
+    if not in_memory:
+        monkeypatch.setattr("lakedbapi.dml.new_rows.MEMORY_LIMIT", 0)
+    people("INSERT INTO t SELECT unnest([6, 7, 8]), unnest(['Fay', 'Gil', 'Hal']), unnest([6, 7, 8])")
     assert people("UPDATE t SET amount = 0 WHERE id IN (5, 6)") == 2
     assert people("DELETE FROM t WHERE id IN (4, 7)") == 2
     assert people("UPDATE t SET name = 'Flo' WHERE amount = 0") == 2
+    merged = people("""
+        MERGE INTO t USING (SELECT unnest([8, 9]) AS id) s ON t.id = s.id
+        WHEN MATCHED THEN UPDATE SET name = 'Hedy' WHEN NOT MATCHED THEN INSERT VALUES (s.id, 'Ida', 9)
+    """)
+    assert merged == 2
     people.commit()
-    assert people.rows()[3:] == [(5, "Flo", D("0.00")), (6, "Flo", D("0.00"))]
+    assert people.rows()[3:] == [
+        (5, "Flo", D("0.00")),
+        (6, "Flo", D("0.00")),
+        (8, "Hedy", D("8.00")),
+        (9, "Ida", D("9.00")),
+    ]
 
 
 def test_many_rows_and_files(lake: Lake) -> None:
