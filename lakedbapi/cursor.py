@@ -13,8 +13,8 @@ import pyarrow as pa
 from lakedbapi.arrow_input import arrow_data
 from lakedbapi.errors import Error, InterfaceError, NotSupportedError, ProgrammingError
 from lakedbapi.model.catalog import AsOf
+from lakedbapi.outcome import Outcome
 from lakedbapi.rows import Row
-from lakedbapi.session import Outcome
 from lakedbapi.sql import split
 from lakedbapi.stream import RowStream
 from lakedbapi.typecodes import decimal_size

@@ -7,7 +7,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -27,6 +27,7 @@ from lakedbapi.errors import (
 from lakedbapi.formats.base import Catalog
 from lakedbapi.model.catalog import AsOf
 from lakedbapi.model.progress import Progress, Report
+from lakedbapi.outcome import Outcome
 from lakedbapi.procedures import PROCEDURES
 from lakedbapi.sql import guard
 from lakedbapi.sql import statements as st
@@ -42,26 +43,6 @@ RETRY_WAIT = 0.002
 RETRY_WAIT_MAX = 0.1
 WITHOUT_CATALOG = ("memory", "main")
 """The search path of a connection without a current catalog: the engine's own, which is empty."""
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """What a statement did.
-
-    `rowcount` is exact for DML and CREATE TABLE AS, -1 otherwise. `result` is there when the statement returns rows.
-    `snapshot` is
-    the snapshot that the statement itself committed (autocommit). `nullable` says for each result column whether it can
-    be NULL.
-    """
-
-    rowcount: int = -1
-    result: Result | None = None
-    snapshot: int | None = None
-    inserted: int = 0
-    updated: int = 0
-    deleted: int = 0
-    nullable: tuple[bool | None, ...] = ()
-    lastrowid: int | None = None
 
 
 class Session:
@@ -132,7 +113,7 @@ class Session:
 
             def run(context: Context) -> Outcome:
                 _check_file_names(parsed, context)
-                return _counted(dml.execute_many(_writable(context), statement, values))
+                return Outcome.of(dml.execute_many(_writable(context), statement, values))
 
             return self._run(run, {}, as_of, statement)
 
@@ -361,7 +342,7 @@ class Session:
         return Outcome(result=context.engine.query(planned), nullable=query.nullability(context, statement))
 
     def _dml(self, statement: Any, context: Context) -> Outcome:
-        return _counted(DML[type(statement)](_writable(context), statement))
+        return Outcome.of(DML[type(statement)](_writable(context), statement))
 
     def _ddl(self, statement: Any, context: Context) -> Outcome:
         ddl.execute(_writable(context), statement)
@@ -589,18 +570,6 @@ def _writable(context: Context) -> Context:
     if context.as_of is not None:
         raise ProgrammingError("a statement that reads the past (as_of) cannot change anything")
     return context
-
-
-def _counted(counted: Counted) -> Outcome:
-    result = None if counted.returned is None else TableResult(counted.returned, counted.returned_types)
-    return Outcome(
-        counted.rowcount,
-        result,
-        inserted=counted.inserted,
-        updated=counted.updated,
-        deleted=counted.deleted,
-        lastrowid=counted.lastrowid,
-    )
 
 
 def _open(options: ConnectOptions) -> Catalog:

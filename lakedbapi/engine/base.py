@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple, TypeAlias, Union
+from uuid import uuid4
 
 import pyarrow as pa
 
@@ -16,6 +17,8 @@ from lakedbapi.model.layout import OWN_LAYOUT, FileLayout
 from lakedbapi.model.scan import Scan
 from lakedbapi.model.sql_types import quote_identifier
 from lakedbapi.model.types import Schema
+
+_ENDING = uuid4().hex[:12]
 
 
 class UnknownRelationError(ProgrammingError):
@@ -31,8 +34,15 @@ class RelationName(NamedTuple):
 
     @classmethod
     def local(cls, name: str) -> RelationName:
-        """A name that the text of the query knows, and no view that it reads: that costs the engine less."""
-        return cls("", "", name)
+        """A name that the text of the query knows, and no view that it reads: that costs the engine less.
+
+        It hides tables of its name, so it gets an ending that no table has.
+        """
+        return cls("", "", f"{name}_{_ENDING}")
+
+    @property
+    def is_local(self) -> bool:
+        return not self.schema
 
     @property
     def sql(self) -> str:

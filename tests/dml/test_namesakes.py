@@ -84,3 +84,24 @@ def test_a_source_that_is_the_target_with_a_column_of_its_alias(lake: Lake) -> N
         "MERGE INTO t USING t AS s ON t.id = s.id WHEN MATCHED THEN UPDATE SET s = s.s + 1 RETURNING t.id, t.s, s.s"
     )
     assert sorted(lake(statement)) == [(1, 11, 10), (2, 21, 20)]
+
+
+@pytest.mark.parametrize(
+    ("statement", "left"),
+    [
+        ("DELETE FROM a.t WHERE id IN (SELECT id FROM {name})", [(2, "b")]),
+        ("WITH {name} AS (SELECT 2 AS id) DELETE FROM a.t WHERE id IN (SELECT id FROM {name})", [(1, "a")]),
+        ("DELETE FROM a.t USING {name} AS x WHERE a.t.id = x.id", [(2, "b")]),
+        ("DELETE FROM a.t USING {name} AS x WHERE a.t.id = x.id RETURNING *", [(2, "b")]),
+        ("UPDATE a.t SET n = x.n FROM {name} AS x WHERE a.t.id = x.id", [(1, "x"), (2, "b")]),
+        ("UPDATE a.t SET n = x.n FROM {name} AS x WHERE a.t.id = x.id RETURNING *", [(1, "x"), (2, "b")]),
+        ("MERGE INTO a.t USING {name} AS x ON a.t.id = x.id WHEN MATCHED THEN DELETE", [(2, "b")]),
+    ],
+)
+@pytest.mark.parametrize("name", ["_lake_target", "_lake_sources", "_lake_returned", "_lake_touched"])
+def test_tables_that_are_called_as_what_a_statement_is_made_of(
+    lake: Lake, name: str, statement: str, left: list[tuple[object, ...]]
+) -> None:
+    lake(f"CREATE TABLE {name} AS SELECT 1 AS id, 'x' AS n")
+    lake(statement.format(name=name))
+    assert lake.rows("a.t") == left

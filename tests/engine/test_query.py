@@ -424,28 +424,32 @@ def test_every_type_survives_memory_and_files(
         assert ask("select v, typeof(v) from t", Scan(schema, (group(files),))) == in_memory
 
 
+MINE = RelationName.local("mine")
+
+
 @pytest.mark.parametrize(
     "sql",
     [
-        "SELECT id FROM mine ORDER BY id",
-        "WITH q AS (SELECT id FROM mine) SELECT id FROM q ORDER BY id",
-        "with /* two */ q as (select id from mine) select id from q order by id",
-        "WITH -- words\nRECURSIVE q(id) AS (SELECT min(id) FROM mine UNION ALL SELECT 2 FROM q WHERE id = 1) FROM q",
+        "SELECT id FROM {mine} ORDER BY id",
+        "WITH q AS (SELECT id FROM {mine}) SELECT id FROM q ORDER BY id",
+        "with /* two */ q as (select id from {mine}) select id from q order by id",
+        "WITH -- words\nRECURSIVE q(id) AS (SELECT min(id) FROM {mine} UNION ALL SELECT 2 FROM q WHERE id = 1) FROM q",
     ],
 )
 def test_local_relations_are_there_beside_common_tables_of_the_text(engine: DuckDBEngine, sql: str) -> None:
-    relations = {RelationName.local("mine"): table(id=[2, 1])}
-    assert rows(engine.fetch(Query(sql, relations, {}, LAKE))) == [(1,), (2,)]
+    query = Query(sql.format(mine=MINE.sql), {MINE: table(id=[2, 1])}, {}, LAKE)
+    assert rows(engine.fetch(query)) == [(1,), (2,)]
 
 
 def test_views_do_not_see_local_relations(engine: DuckDBEngine) -> None:
     view = RelationName("lake", "main", "v")
-    relations = {RelationName.local("mine"): table(id=[1]), view: View("SELECT id FROM mine")}
+    relations = {MINE: table(id=[1]), view: View(f"SELECT id FROM {MINE.sql}")}
     with pytest.raises(errors.ProgrammingError, match="mine"):
-        engine.fetch(Query("SELECT v.id FROM v, mine", relations, {}, LAKE))
+        engine.fetch(Query(f"SELECT v.id FROM v, {MINE.sql}", relations, {}, LAKE))
 
 
 def test_local_relations_are_gone_in_the_next_query(engine: DuckDBEngine) -> None:
-    engine.fetch(Query("SELECT id FROM mine", {RelationName.local("mine"): table(id=[1])}, {}, LAKE))
+    sql = f"SELECT id FROM {MINE.sql}"
+    engine.fetch(Query(sql, {MINE: table(id=[1])}, {}, LAKE))
     with pytest.raises(errors.ProgrammingError, match="mine"):
-        engine.fetch(Query("SELECT id FROM mine", {}, {}, LAKE))
+        engine.fetch(Query(sql, {}, {}, LAKE))

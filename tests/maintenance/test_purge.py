@@ -19,7 +19,7 @@ import pytest
 
 import lakedbapi
 from lakedbapi import NotSupportedError, OperationalError, ProgrammingError
-from lakedbapi.formats.ducklake.catalog import DuckLakeCatalog
+from lakedbapi.formats.ducklake.catalog import CAPABILITIES, DuckLakeCatalog
 from lakedbapi.storage.filesystem import Storage
 from tests.dml.conftest import Lake
 from tests.maintenance.histories import newest, rows
@@ -488,7 +488,7 @@ def test_rows_that_come_meanwhile_go_too(
 
 
 def test_a_format_without_maintenance(small: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(DuckLakeCatalog, "capabilities", replace(DuckLakeCatalog.capabilities, maintenance=False))
+    monkeypatch.setattr(DuckLakeCatalog, "capabilities", replace(CAPABILITIES, maintenance=False))
     with pytest.raises(NotSupportedError, match="no maintenance here"):
         small("PURGE FROM t WHERE id = 1")
 

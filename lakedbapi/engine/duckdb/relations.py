@@ -75,7 +75,7 @@ def define(
         if isinstance(relation, (View, Macro, Unusable)):
             continue
         select = _select(relation, resources)
-        if name == RelationName.local(name.name):
+        if name.is_local:
             local.append(f"{name.sql} AS NOT MATERIALIZED ({select})")
         else:
             changed |= _redefine(instance, cursor, name, select)
