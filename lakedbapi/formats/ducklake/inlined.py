@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-from sqlalchemy import Column, MetaData, String, Table, TableClause, and_, cast, func, literal, or_, select
+from sqlalchemy import Column, MetaData, String, Table, and_, cast, func, literal, or_, select
 from sqlalchemy.engine import Connection
-from sqlalchemy.sql import ColumnElement
+from sqlalchemy.sql import ColumnElement, TableClause
 
 from lakedbapi.errors import DataError
 from lakedbapi.formats.ducklake.backend import Backend
