@@ -53,10 +53,10 @@ def drop_schema(context: Context, statement: DropSchema) -> None:
     require(view.catalog, f"DROP SCHEMA {statement.name}", view.catalog.capabilities.schemas)
     if schema.name.casefold() == DEFAULT_SCHEMA:
         raise ProgrammingError(f"schema {statement.name} cannot be dropped: every catalog has it")
+    depth = len(schema.names)
     inner = [
-        other for other in view.schemas.values() if other.parts and schema.is_called(other.parts[: len(schema.names)])
+        other for other in view.schemas.values() if schema.is_called(other.parts[:depth]) and other.id != schema.id
     ]
-    inner = [other for other in inner if other.id != schema.id]
     ids = {schema.id, *(other.id for other in inner)}
     tables = [table for table in view.tables.values() if table.schema_id in ids]
     views = [info for info in view.views.values() if info.schema_id in ids]

@@ -20,12 +20,9 @@ from lakedbapi.query.constants import evaluate
 from lakedbapi.query.history import history_rows, snapshot_rows
 from lakedbapi.query.names import ResolvedTable, catalog_alias, resolve_catalog, resolve_table
 from lakedbapi.query.travel import timestamp_of, version_of
-from lakedbapi.sql.references import is_procedure
+from lakedbapi.sql.references import PREFIX, is_procedure
 from lakedbapi.sql.statements import Function, Name
 from lakedbapi.transaction import CatalogView
-
-_PREFIX = "ducklake_"
-
 
 _SPELLED = {"schema_name": "schema"}
 """What DuckDB's functions call the same argument differently, one from the other."""
@@ -78,7 +75,7 @@ def lake_function(
 ) -> dict[str, Relation]:
     """The relation that a call stands for, as `special`, and relations that it reads, by local name."""
     name = function.of.last.casefold()
-    made = _FUNCTIONS.get(name.removeprefix(_PREFIX))
+    made = _FUNCTIONS.get(name.removeprefix(PREFIX))
     if is_procedure(function):
         raise ProgrammingError(
             f"{function.of} changes the lake, so it runs by itself: CALL {function.of}(…) or SELECT … FROM "
@@ -92,14 +89,14 @@ def lake_function(
     alias = None
     if len(function.of.parts) > 1:
         alias = function.of.parts[0]
-    elif name.startswith(_PREFIX) or made.takes_catalog:
+    elif name.startswith(PREFIX) or made.takes_catalog:
         alias = arguments.pop("catalog", None)
-        if alias is None and positional and (name.startswith(_PREFIX) or _is_catalog(context, positional[0])):
+        if alias is None and positional and (name.startswith(PREFIX) or _is_catalog(context, positional[0])):
             alias = positional.pop(0)
-        if alias is None and name.startswith(_PREFIX):
+        if alias is None and name.startswith(PREFIX):
             raise ProgrammingError(f"{function.of} needs the catalog's name as its first argument")
     alias = context.search_path[0] if alias is None else str(alias)
-    names = made.full_arguments if name.startswith(_PREFIX) else made.arguments
+    names = made.full_arguments if name.startswith(PREFIX) else made.arguments
     if len(positional) > len(names):
         raise ProgrammingError(f"{function.of} takes at most {len(names)} arguments: {', '.join(names) or 'none'}")
     arguments = {**dict(zip(names, positional, strict=False)), **arguments}
@@ -347,4 +344,4 @@ _FUNCTIONS: Mapping[str, _Function] = {
 
 def reveals(function: Function) -> bool:
     """Whether the relation has `snapshot_id` and `rowid` as hidden columns."""
-    return function.of.last.casefold().removeprefix(_PREFIX) in (INSERTIONS, DELETIONS)
+    return function.of.last.casefold().removeprefix(PREFIX) in (INSERTIONS, DELETIONS)

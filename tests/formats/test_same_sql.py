@@ -7,9 +7,6 @@ from __future__ import annotations
 
 import datetime
 import decimal
-import re
-from contextlib import suppress
-from pathlib import Path
 
 import pytest
 
@@ -22,219 +19,6 @@ from tests.formats.lake import Lake
 
 def D(value: str) -> decimal.Decimal:
     return decimal.Decimal(value)
-
-
-# Definitions
-
-
-def test_a_directory_has_any_name(kind: Kind, tmp_path: Path) -> None:
-    directory = tmp_path / "what? [a] *, #1 {%20}"
-    directory.mkdir()
-    lake = Lake(kind, directory, autocommit=True)
-    if kind.setup:
-        lake(kind.setup)
-    lake.create("CREATE TABLE t (id INTEGER)")
-    lake("INSERT INTO t SELECT range FROM range(9)")
-    assert lake("DELETE FROM t WHERE id % 3 = 0") == 3
-    lake("OPTIMIZE t")
-    assert lake.rows() == [(1,), (2,), (4,), (5,), (7,), (8,)]
-    lake.connection.close()
-    assert {path.suffix for path in directory.rglob("*") if path.is_file()} & {".parquet"}
-
-
-def test_tables_and_schemas(lake: Lake) -> None:
-    lake("CREATE SCHEMA s")
-    lake("CREATE SCHEMA IF NOT EXISTS s")
-    lake.commit()
-    lake.create("CREATE TABLE s.a (i INTEGER NOT NULL, s VARCHAR)")
-    lake("CREATE TABLE IF NOT EXISTS s.a (other INTEGER)")
-    lake("INSERT INTO s.a VALUES (1, 'x'), (2, 'y')")
-    lake.commit()
-    lake("CREATE TABLE b AS SELECT i, s FROM s.a WHERE i > 1")
-    assert lake.rows("b") == [(2, "y")]
-    lake.commit()
-    lake("CREATE OR REPLACE TABLE b AS SELECT 'new' AS n")
-    lake.commit()
-    assert lake.rows("b") == [("new",)]
-    lake("CREATE TABLE c AS SELECT * FROM s.a WITH NO DATA")
-    lake.commit()
-    assert lake.rows("c") == []
-    lake("CREATE TABLE d (LIKE s.a)")
-    lake.commit()
-    with pytest.raises(lakedbapi.IntegrityError):
-        lake("INSERT INTO d VALUES (NULL, 'x')")
-    assert lake("SHOW TABLES") == [("b",), ("c",), ("d",)]
-    assert lake("SELECT table_schema, table_name FROM information_schema.tables ORDER BY ALL") == [
-        ("main", "b"),
-        ("main", "c"),
-        ("main", "d"),
-        ("s", "a"),
-    ]
-    lake("DROP TABLE c")
-    lake.commit()
-    lake("DROP TABLE IF EXISTS c")
-    lake.commit()
-    with pytest.raises(lakedbapi.ProgrammingError, match="c"):
-        lake("DROP TABLE c")
-    with pytest.raises(lakedbapi.ProgrammingError, match="c"):
-        lake("SELECT * FROM c")
-    with pytest.raises(lakedbapi.ProgrammingError, match="b"):
-        lake("CREATE TABLE b (i INTEGER)")
-    with pytest.raises(lakedbapi.ProgrammingError):
-        lake("DROP SCHEMA s")
-    lake("DROP TABLE s.a")
-    lake.commit()
-    lake("DROP SCHEMA s")
-    lake.commit()
-
-
-NAMES = ["_t", ".t", "a=b", "a b", "ü%20", "a%2Fb", "x?y#z", "*", "a'b", "a/b", "../x", "..", ".", "_delta_log"]
-
-
-def test_names_that_mean_something_to_a_file_system(lake: Lake) -> None:
-    """Tables of such names work like others, or are refused before anything is made of them."""
-    lake.create("CREATE TABLE keep (i INTEGER)")
-    known, refused = {("keep",)}, set()
-    for name in NAMES:
-        with suppress(lakedbapi.NotSupportedError):
-            lake.create(f'CREATE TABLE "{name}" (i INTEGER)')
-            known.add((name,))
-        if (name,) not in known:
-            refused.add(name)
-            continue
-        lake(f'INSERT INTO "{name}" VALUES (1), (2)')
-        lake.commit()
-        assert lake(f'DELETE FROM "{name}" WHERE i = 1') == 1
-        lake.commit()
-        assert lake(f'SELECT * FROM "{name}"') == [(2,)]
-    assert set(lake("SHOW TABLES")) == known
-    assert refused <= {"_t", ".t", "a=b", "a/b", "../x", "..", ".", "_delta_log"}
-    for name in refused:
-        with pytest.raises(lakedbapi.NotSupportedError, match=re.escape(repr(name))):
-            lake(f'CREATE SCHEMA "{name}"')
-    assert {path.name for path in lake.directory.parent.iterdir()} == {"place"}
-
-
-def test_a_table_is_rolled_back(lake: Lake) -> None:
-    lake("CREATE TABLE t (i INTEGER)")
-    lake("INSERT INTO t VALUES (1)")
-    assert lake.rows() == [(1,)]
-    lake.connection.rollback()
-    assert lake("SHOW TABLES") == []
-
-
-def test_columns_evolve(lake: Lake) -> None:
-    lake.create("CREATE TABLE t (i INTEGER, s VARCHAR, n STRUCT(a INTEGER))", **lake.kind.evolution)
-    lake("INSERT INTO t VALUES (1, 'x', {'a': 1})")
-    lake.commit()
-    for statement in (
-        "ALTER TABLE t ADD COLUMN d DATE",
-        "ALTER TABLE t RENAME COLUMN s TO text",
-        "ALTER TABLE t ALTER COLUMN i TYPE BIGINT",
-        "ALTER TABLE t ADD COLUMN n.b VARCHAR",
-        "COMMENT ON TABLE t IS 'things'",
-        "COMMENT ON COLUMN t.text IS 'what'",
-    ):
-        lake(statement)
-        lake.commit()
-    lake("INSERT INTO t VALUES (5000000000, 'y', {'a': 2, 'b': 'z'}, '2026-01-01')")
-    lake.commit()
-    assert lake.rows() == [
-        (1, "x", {"a": 1, "b": None}, None),
-        (5000000000, "y", {"a": 2, "b": "z"}, datetime.date(2026, 1, 1)),
-    ]
-    lake("ALTER TABLE t DROP COLUMN text")
-    lake.commit()
-    lake("ALTER TABLE t ADD COLUMN text INTEGER")
-    lake.commit()
-    assert lake("SELECT i, text FROM t ORDER BY i") == [(1, None), (5000000000, None)]
-
-
-def test_tables_are_renamed_or_the_way_out_is_told(people: Lake) -> None:
-    if people.kind.renames:
-        people("ALTER TABLE t RENAME TO u")
-    else:
-        with pytest.raises(lakedbapi.NotSupportedError, match="CREATE TABLE u AS SELECT") as raised:
-            people("ALTER TABLE t RENAME TO u")
-        way_out = re.search("CREATE TABLE u AS SELECT [^,]*", str(raised.value))
-        assert way_out is not None
-        people(way_out[0])
-        people.commit()
-        people("DROP TABLE t")
-    people.commit()
-    assert people("SELECT count(*) FROM u") == [(5,)]
-    assert people("SHOW TABLES") == [("news",), ("u",)]
-
-
-def test_not_null_and_checks_hold(lake: Lake) -> None:
-    violations = ["INSERT INTO t VALUES (NULL, 1)", "UPDATE t SET i = NULL", "INSERT INTO t (n) VALUES (1)"]
-    if lake.kind.checks:
-        lake.create("CREATE TABLE t (i INTEGER NOT NULL, n INTEGER CHECK (n > 0))")
-        violations += ["INSERT INTO t VALUES (2, -1)", "UPDATE t SET n = 0 WHERE i = 1"]
-    else:
-        with pytest.raises(lakedbapi.NotSupportedError, match="CHECK"):
-            lake("CREATE TABLE t (i INTEGER NOT NULL, n INTEGER CHECK (n > 0))")
-        lake.create("CREATE TABLE t (i INTEGER NOT NULL, n INTEGER)")
-    lake("INSERT INTO t VALUES (1, 1)")
-    for statement in violations:
-        with pytest.raises(lakedbapi.IntegrityError):
-            lake(statement)
-    lake.commit()
-    assert lake.rows() == [(1, 1)]
-    lake("ALTER TABLE t ALTER COLUMN i DROP NOT NULL")
-    lake.commit()
-    assert lake("INSERT INTO t VALUES (NULL, 2)") == 1
-
-
-def test_defaults_are_kept_or_refused(lake: Lake) -> None:
-    if not lake.kind.defaults:
-        with pytest.raises(lakedbapi.NotSupportedError, match="cannot have the default 'none'"):
-            lake("CREATE TABLE t (i INTEGER, s VARCHAR DEFAULT 'none')")
-        return
-    lake.create("CREATE TABLE t (i INTEGER, s VARCHAR DEFAULT 'none', d DATE DEFAULT DATE '2026-01-01')")
-    assert lake("INSERT INTO t (i) VALUES (1)") == 1
-    assert lake.many("INSERT INTO t (i, s) VALUES (?, ?)", [(2, "x"), (3, None)]) == 2
-    assert lake("INSERT INTO t VALUES (4, DEFAULT, NULL)") == 1
-    lake.commit()
-    assert lake("UPDATE t SET s = DEFAULT WHERE i = 2") == 1
-    lake("ALTER TABLE t ALTER COLUMN s DROP DEFAULT")
-    lake("INSERT INTO t (i) VALUES (5)")
-    lake.commit()
-    day = datetime.date(2026, 1, 1)
-    assert lake.rows() == [(1, "none", day), (2, "none", day), (3, None, day), (4, "none", None), (5, None, day)]
-
-
-def test_identity_columns_count_or_are_refused(lake: Lake) -> None:
-    if not capabilities(lake.connection).identity_columns:
-        with pytest.raises(lakedbapi.NotSupportedError, match="identity"):
-            lake("CREATE TABLE t (id BIGINT GENERATED BY DEFAULT AS IDENTITY, s VARCHAR DEFAULT 'none')")
-        return
-    lake.create("CREATE TABLE t (id BIGINT GENERATED BY DEFAULT AS IDENTITY, s VARCHAR DEFAULT 'none')")
-    assert lake.returned("INSERT INTO t (s) VALUES ('a'), (DEFAULT) RETURNING id, s") == ([(1, "a"), (2, "none")], 2)
-    lake.commit()
-    lake("INSERT INTO t (id) VALUES (10)")
-    lake.commit()
-    lake("INSERT INTO t (s) VALUES ('b')")
-    lake.commit()
-    assert lake.rows() == [(1, "a"), (10, "none"), (11, "b"), (2, "none")]
-
-
-def test_partitions(lake: Lake) -> None:
-    lake.create("CREATE TABLE t (i INTEGER, p VARCHAR, d DATE) PARTITIONED BY (p, d)")
-    lake(
-        "INSERT INTO t SELECT i, CASE i % 3 WHEN 0 THEN 'a b/%' WHEN 1 THEN 'ü' END, DATE '2026-01-01' "
-        "FROM range(9) r(i)"
-    )
-    lake.commit()
-    assert lake("SELECT p, count(*) FROM t GROUP BY p ORDER BY p NULLS LAST") == [("a b/%", 3), ("ü", 3), (None, 3)]
-    assert lake("SELECT count(*) FROM files('t')") == [(3,)]
-    assert lake("DELETE FROM t WHERE p = 'ü'") == 3
-    assert lake("UPDATE t SET p = 'ü' WHERE i = 0") == 1
-    assert lake("UPDATE t SET p = NULL WHERE i = 3") == 1
-    lake.commit()
-    assert lake("SELECT i, p FROM t ORDER BY i") == [(0, "ü"), (2, None), (3, None), (5, None), (6, "a b/%"), (8, None)]
-    plan = str(lake("EXPLAIN SELECT * FROM t WHERE p = 'ü'"))
-    assert "1 of 4 data files read, 3 pruned" in plan
 
 
 # Rows
@@ -524,6 +308,33 @@ def test_time_travel_in_all_spellings(people: Lake) -> None:
         people("SELECT * FROM t@v3")
 
 
+def test_a_query_of_the_past_looks_up_the_files_of_then_alone(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+    lake.create("CREATE TABLE t (id INTEGER)")
+    lake("INSERT INTO t VALUES (1)")
+    lake.commit()
+    first = lake("SELECT max(snapshot_id) FROM history('t')")[0][0]
+    lake("INSERT INTO t VALUES (2)")
+    lake.commit()
+    asked: list[str] = []
+    contents = CatalogView.contents
+
+    def counted(view: CatalogView, table: TableInfo) -> Contents:
+        asked.append(table.name)
+        return contents(view, table)
+
+    monkeypatch.setattr(CatalogView, "contents", counted)
+    for source in ("t", "lake.main.t", "t AS x"):
+        asked.clear()
+        assert lake(f"SELECT * FROM {source} FOR VERSION AS OF {first}") == [(1,)]
+        assert asked == ["t"]
+    assert lake(f"SELECT t.id FROM t FOR VERSION AS OF {first}") == [(1,)]
+    assert sorted(lake(f"SELECT t.id, u.id FROM t FOR VERSION AS OF {first}, t AS u")) == [(1, 1), (1, 2)]
+    assert sorted(lake(f"SELECT t.id, x.n FROM t FOR VERSION AS OF {first}, (SELECT id AS n FROM main.t) x")) == [
+        (1, 1),
+        (1, 2),
+    ]
+
+
 def test_the_change_feed(lake: Lake) -> None:
     lake.create("CREATE TABLE t (i INTEGER, s VARCHAR)", **lake.kind.feed)
     lake("INSERT INTO t VALUES (1, 'a'), (2, 'b'), (3, 'c')")
@@ -657,219 +468,3 @@ def test_views_are_there_or_refused(people: Lake) -> None:
     people("CREATE VIEW v AS SELECT id FROM t WHERE id > 3")
     people.commit()
     assert people.rows("v") == [(4,), (5,)]
-
-
-# Errors
-
-
-ERRORS: list[tuple[str, type[Exception]]] = [
-    ("SELEC 1", lakedbapi.ProgrammingError),
-    ("SELECT * FROM missing", lakedbapi.ProgrammingError),
-    ("SELECT missing FROM t", lakedbapi.ProgrammingError),
-    ("INSERT INTO t (missing) VALUES (1)", lakedbapi.ProgrammingError),
-    ("INSERT INTO t VALUES (1)", lakedbapi.ProgrammingError),
-    ("UPDATE t SET missing = 1", lakedbapi.ProgrammingError),
-    ("DELETE FROM missing", lakedbapi.ProgrammingError),
-    ("SELECT CAST('x' AS INTEGER)", lakedbapi.DataError),
-    ("INSERT INTO t VALUES (99999999999, 'x', 1)", lakedbapi.DataError),
-    ("INSERT INTO t VALUES (1, 'x', 'y')", lakedbapi.DataError),
-    ("INSERT INTO t VALUES (NULL, 'x', 1)", lakedbapi.IntegrityError),
-    ("UPDATE t SET id = NULL", lakedbapi.IntegrityError),
-    ("SELECT * FROM read_csv('/etc/passwd')", lakedbapi.ProgrammingError),
-    ("COPY t TO '/tmp/x'", lakedbapi.ProgrammingError),
-    ("CREATE TABLE t (i INTEGER)", lakedbapi.ProgrammingError),
-    ("CREATE TABLE missing.t (i INTEGER)", lakedbapi.ProgrammingError),
-    ("CREATE TABLE x (i INTEGER, I VARCHAR)", lakedbapi.ProgrammingError),
-    ("ALTER TABLE t ADD COLUMN name INTEGER", lakedbapi.ProgrammingError),
-    ("ALTER TABLE t DROP COLUMN missing", lakedbapi.ProgrammingError),
-    ("CREATE INDEX i ON t (id)", lakedbapi.ProgrammingError),
-    ("SELECT * FROM table_changes('missing', 1, 2)", lakedbapi.ProgrammingError),
-    ("ROLLBACK TO SAVEPOINT missing", lakedbapi.ProgrammingError),
-]
-
-
-def test_errors_have_the_same_class(people: Lake) -> None:
-    before = people.rows()
-    for statement, error in ERRORS:
-        with pytest.raises(lakedbapi.Error) as raised:
-            people(statement)
-        assert type(raised.value) is error, raised.value
-        assert raised.value.statement == statement
-    assert people.rows() == before
-
-
-def test_show_create_table_gives_a_statement_that_makes_the_same(lake: Lake) -> None:
-    bucket = ", bucket(4, k)" if "bucket" in capabilities(lake.connection).partition_transforms else ""
-    default = " DEFAULT 3" if lake.kind.defaults else ""
-    check = ", CHECK (n > 0), CHECK (k <> 'it''s')" if lake.kind.checks else ""
-    lake.create(
-        f"CREATE TABLE t (id BIGINT NOT NULL, n DECIMAL(9,2){default} COMMENT 'it''s', \"K y\" VARCHAR, k VARCHAR, "
-        f"s STRUCT(a INTEGER, b VARCHAR[]), m MAP(VARCHAR, INTEGER), PRIMARY KEY (id){check}) "
-        f"PARTITIONED BY (\"K y\"{bucket}) COMMENT 'all of it'"
-    )
-    ((text,),) = lake("SHOW CREATE TABLE t")
-    parts = ("COMMENT 'it''s'", "COMMENT 'all of it'", "PRIMARY KEY", bucket[:8], default[:8])
-    assert all(part in text for part in parts)
-    lake("DROP TABLE t")
-    lake.commit()
-    lake(text)
-    lake.commit()
-    assert lake("SHOW CREATE TABLE t") == [(text,)]
-
-
-def test_a_list_for_one_value_tells_how_lists_are_compared(lake: Lake) -> None:
-    lake.create("CREATE TABLE t (id INTEGER, name VARCHAR)")
-    lake("INSERT INTO t VALUES (1, 'a'), (2, 'b')")
-    for statement in ("SELECT * FROM t", "DELETE FROM t", "UPDATE t SET id = 3"):
-        for condition, values in (("id IN (?)", [1, 2]), ("name IN (?)", ["a"]), ("id = ?", [2]), ("id = ?", [])):
-            with pytest.raises(lakedbapi.DataError, match=r"write x IN \? without parentheses, or x = ANY\(\?\)"):
-                lake(f"{statement} WHERE {condition}", values)
-    assert lake("SELECT id FROM t WHERE name IN ?", ["a", "c"]) == [(1,)]
-    assert lake("DELETE FROM t WHERE id = ANY(?)", [2, 7]) == 1
-    assert lake.rows() == [(1, "a")]
-
-
-def test_a_mapping_for_a_statement_without_parameters_is_an_error(lake: Lake) -> None:
-    lake.create("CREATE TABLE t (id INTEGER)")
-    lake("INSERT INTO t VALUES (1), (2)")
-    with pytest.raises(lakedbapi.ProgrammingError, match=r"0 parameters, 1 values were given; .* @name are none"):
-        lake.cursor.execute("DELETE FROM t WHERE id = @id", {"id": 1})
-    assert lake.rows() == [(1,), (2,)]
-
-
-def test_locks_are_refused(lake: Lake) -> None:
-    lake.create("CREATE TABLE t (id INTEGER)")
-    with pytest.raises(lakedbapi.ProgrammingError, match="rows cannot be locked: leave this out"):
-        lake("SELECT * FROM t WHERE id = 1 FOR UPDATE")
-
-
-@pytest.mark.parametrize("column", ["t.snapshot_id", "snapshot_id + 1", "filename", "file_row_number"])
-def test_returning_refuses_what_rows_get_later(lake: Lake, column: str) -> None:
-    lake.create("CREATE TABLE t (id INTEGER)")
-    lake("INSERT INTO t VALUES (1)")
-    lake.commit()
-    for change in (
-        "INSERT INTO t VALUES (2)",
-        "UPDATE t SET id = 3",
-        "DELETE FROM t",
-        "MERGE INTO t USING (SELECT 1 AS k) s ON id = k WHEN MATCHED THEN DELETE",
-    ):
-        with pytest.raises(lakedbapi.NotSupportedError, match="RETURNING cannot show"):
-            lake(f"{change} RETURNING id, {column}")
-    assert lake("SELECT id FROM t") == [(1,)]
-
-
-def _with_row_ids(lake: Lake) -> None:
-    """A table with the rows 1 to 4, in two files; skips the test where rows have no ids."""
-    tracked = {"delta.enableRowTracking": "true"} if lake.kind.format == "delta" else {}
-    lake.create("CREATE TABLE t (id INTEGER, v VARCHAR)", **tracked)
-    if lake.kind.name == "iceberg-v2":
-        with pytest.raises(lakedbapi.NotSupportedError, match="no row ids that stay"):
-            lake("UPDATE t SET v = 'x' RETURNING rowid")
-        pytest.skip("tables of this kind have no row ids")
-    for rows in ("(1, 'a'), (2, 'b')", "(3, 'c'), (4, 'd')"):
-        lake(f"INSERT INTO t VALUES {rows}")
-        lake.commit()
-
-
-def test_returning_gives_the_ids_of_rows_that_have_one(lake: Lake) -> None:
-    _with_row_ids(lake)
-    ids = dict(lake("SELECT id, rowid FROM t"))
-    assert len(set(ids.values()) - {None}) == 4
-    assert lake("UPDATE t SET v = 'x' WHERE id > 2 RETURNING id, rowid + 0 AS r") == [(3, ids[3]), (4, ids[4])]
-    assert lake("UPDATE t AS a SET v = 'y' WHERE rowid = ? RETURNING a.rowid, *", ids[3]) == [(ids[3], 3, "y")]
-    assert [column[0] for column in lake.cursor.description or ()] == ["rowid", "id", "v"]
-    assert lake("UPDATE t SET v = s.v FROM (SELECT 1 AS k, 'z' AS v) s WHERE id = k RETURNING t.rowid, s.*") == [
-        (ids[1], 1, "z")
-    ]
-    merge = "MERGE INTO t USING (VALUES (2), (9)) s(k) ON id = k WHEN MATCHED THEN DELETE WHEN NOT MATCHED THEN INSERT "
-    assert lake.returned(f"{merge} VALUES (k, 'new') RETURNING merge_action, id, rowid") == (
-        [("DELETE", 2, ids[2]), ("INSERT", 9, None)],
-        2,
-    )
-    lake.commit()
-    assert dict(lake("SELECT id, rowid FROM t WHERE id <> 9")) == {id: ids[id] for id in (1, 3, 4)}
-    assert lake("DELETE FROM t USING (SELECT 4 AS k) s WHERE id = k RETURNING k, ROWID") == [(4, ids[4])]
-    assert lake.returned("DELETE FROM t WHERE id IN (1, 3) RETURNING coalesce(rowid, -1), t") == (
-        sorted([(ids[1], {"id": 1, "v": "z"}), (ids[3], {"id": 3, "v": "y"})], key=repr),
-        2,
-    )
-
-
-def test_returning_gives_no_id_of_a_row_that_is_not_committed(lake: Lake) -> None:
-    _with_row_ids(lake)
-    with pytest.raises(lakedbapi.NotSupportedError, match="RETURNING cannot show rowid: rows get it when"):
-        lake("INSERT INTO t VALUES (5, 'e') RETURNING rowid")
-    lake("INSERT INTO t VALUES (5, 'e')")
-    assert lake("UPDATE t SET v = 'f' WHERE id = 5 RETURNING rowid, v") == [(None, "f")]
-    assert lake("DELETE FROM t WHERE id = 5 RETURNING v, rowid") == [("f", None)]
-
-
-def test_returning_shows_columns_that_are_called_as_hidden_ones(lake: Lake) -> None:
-    lake.create("CREATE TABLE t (filename VARCHAR, id INTEGER)")
-    assert lake("INSERT INTO t VALUES ('f', 1) RETURNING filename, t.filename") == [("f", "f")]
-    source = "(SELECT 1 AS k, 7 AS rowid) s"
-    assert lake(f"DELETE FROM t USING {source} WHERE id = k RETURNING rowid, s.rowid, filename") == [(7, 7, "f")]
-
-
-def test_messages_quote_the_names_that_need_it(lake: Lake) -> None:
-    lake.create('CREATE TABLE "my table" (id INTEGER, v VARCHAR)')
-    lake.create('CREATE TABLE "order" (id INTEGER)')
-    with pytest.raises(lakedbapi.ProgrammingError, match='table "my table" exists already'):
-        lake('CREATE TABLE "my table" (id INTEGER)')
-    with pytest.raises(lakedbapi.ProgrammingError, match='"no table" does not exist'):
-        lake('SELECT * FROM main."no table"')
-    with pytest.raises(lakedbapi.NotSupportedError, match='FROM "order" before or after'):
-        lake('INSERT INTO "order" VALUES (1) RETURNING rowid')
-    if lake.kind.format == "delta":
-        with pytest.raises(lakedbapi.NotSupportedError, match='ALTER TABLE "my table" SET'):
-            lake('ALTER TABLE "my table" DROP COLUMN v')
-
-
-def test_a_codec_that_nobody_knows_is_refused_when_it_is_set(lake: Lake) -> None:
-    codec = {"iceberg": "write.parquet.compression-codec", "delta": "delta.parquet.compression.codec"}
-    names = {codec.get(lake.kind.format, "parquet_compression"), "parquet_compression"}
-    for number, name in enumerate(sorted(names)):
-        with pytest.raises(lakedbapi.ProgrammingError, match=f"{name}.* cannot be 'nonsense'.*zstd"):
-            lake.create("CREATE TABLE u (id INTEGER)", **{name: "nonsense"})
-        lake.connection.rollback()
-        lake.create(f"CREATE TABLE t{number} (id INTEGER)", **{name: "GZIP"})
-        with pytest.raises(lakedbapi.ProgrammingError, match=f"{name}.* cannot be 'nonsense'.*zstd"):
-            lake(f"ALTER TABLE t{number} SET ('{name}' = 'nonsense')")
-        lake.connection.rollback()
-        assert lake(f"INSERT INTO t{number} SELECT i FROM range(100) r(i)") == 100
-        lake.commit()
-        assert lake(f"SELECT count(*) FROM t{number}") == [(100,)]
-
-
-def test_a_level_that_is_no_number_is_refused_when_it_is_set(lake: Lake) -> None:
-    name = "write.parquet.compression-level" if lake.kind.format == "iceberg" else "parquet_compression_level"
-    with pytest.raises(lakedbapi.ProgrammingError, match=f"{name} cannot be 'most': set it to a whole number"):
-        lake.create("CREATE TABLE t (id INTEGER)", **{name: "most"})
-
-
-def test_a_query_of_the_past_looks_up_the_files_of_then_alone(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
-    lake.create("CREATE TABLE t (id INTEGER)")
-    lake("INSERT INTO t VALUES (1)")
-    lake.commit()
-    first = lake("SELECT max(snapshot_id) FROM history('t')")[0][0]
-    lake("INSERT INTO t VALUES (2)")
-    lake.commit()
-    asked: list[str] = []
-    contents = CatalogView.contents
-
-    def counted(view: CatalogView, table: TableInfo) -> Contents:
-        asked.append(table.name)
-        return contents(view, table)
-
-    monkeypatch.setattr(CatalogView, "contents", counted)
-    for source in ("t", "lake.main.t", "t AS x"):
-        asked.clear()
-        assert lake(f"SELECT * FROM {source} FOR VERSION AS OF {first}") == [(1,)]
-        assert asked == ["t"]
-    assert lake(f"SELECT t.id FROM t FOR VERSION AS OF {first}") == [(1,)]
-    assert sorted(lake(f"SELECT t.id, u.id FROM t FOR VERSION AS OF {first}, t AS u")) == [(1, 1), (1, 2)]
-    assert sorted(lake(f"SELECT t.id, x.n FROM t FOR VERSION AS OF {first}, (SELECT id AS n FROM main.t) x")) == [
-        (1, 1),
-        (1, 2),
-    ]

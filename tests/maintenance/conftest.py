@@ -9,7 +9,7 @@ import lakedbapi
 from tests.dml.conftest import Lake
 from tests.places import tmp_path
 
-__all__ = ["connect", "data", "lake", "tmp_path"]
+__all__ = ["connect", "data", "lake", "t", "tmp_path"]
 
 
 @pytest.fixture
@@ -35,3 +35,15 @@ def lake(connect: Callable[[], Lake]) -> Lake:
 def data(tmp_path: Path) -> Path:
     """The folder of the lake's files."""
     return tmp_path / "lake" / "data"
+
+
+@pytest.fixture
+def t(lake: Lake) -> Lake:
+    """With `t(k, g)` in three files of 100 rows, by `g` of 0, 1 and 2: 50 rows of the first and one of the second are
+    deleted."""
+    lake("CALL lake.set_option('data_inlining_row_limit', 0)")
+    lake("CREATE TABLE t (k INTEGER, g INTEGER)")
+    for g in range(3):
+        lake(f"INSERT INTO t SELECT i, {g} FROM range({g * 100}, {g * 100 + 100}) r(i)")
+    lake("DELETE FROM t WHERE k < 50 OR k = 150")
+    return lake

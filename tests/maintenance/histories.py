@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any, Protocol
 
 
@@ -89,3 +90,10 @@ def changes(lake: Runs, first: int, last: int) -> Rows:
 
 def newest(lake: Runs) -> int:
     return int(lake("SELECT max(snapshot_id) FROM snapshots()")[0][0])
+
+
+def live(lake: Runs, table: str = "t") -> set[str]:
+    """Names of the files that the table consists of now."""
+    paths = [path for (path,) in lake(f"SELECT path FROM files('{table}')")]
+    paths += [path for (path,) in lake(f"SELECT path FROM delete_files('{table}')")]
+    return {Path(path).name for path in paths}

@@ -17,6 +17,7 @@ from lakedbapi.formats.iceberg import client_fixes
 from lakedbapi.formats.iceberg.committer import Committer
 from lakedbapi.formats.iceberg.definition import (
     DEFAULT_VERSION,
+    ENCRYPTION_KEY,
     LOCATION,
     OTHER_CODECS,
     WRITE_OPTIONS,
@@ -151,6 +152,10 @@ class IcebergCatalog(Catalog):
             at, branch = AsOf(ref=ref), ref if kind == BRANCH else None
         if loaded is None:
             return None
+        if ENCRYPTION_KEY in loaded.metadata.properties:
+            raise NotSupportedError(
+                f"table {name} is encrypted ({ENCRYPTION_KEY}), which is neither read nor written here: use Spark"
+            )
         point = point_in(loaded.metadata, name, at)
         version = TableVersion(name, loaded.metadata, point, loaded.paths, loaded.storage, branch)
         key = loaded.metadata_location, version.snapshot_id, version.point.schema.schema_id, branch

@@ -344,6 +344,8 @@ WRITE_OPTIONS = {
     "target_file_size": "write.target-file-size-bytes",
 }
 """What properties are called that say how files are written."""
+ENCRYPTION_KEY = "encryption.key-id"
+"""The property of a table whose files and manifests are encrypted (table properties, Encryption)."""
 OTHER_CODECS = {"none": "uncompressed", "lz4": "lz4_raw"}
 """Iceberg's words for them."""
 
@@ -410,6 +412,8 @@ def _check_promotion(table: TableInfo, old: Field, new: Field) -> None:
 
 def _check_common(table: TableInfo, old: TableInfo | None) -> None:
     version = format_version(table.properties)
+    if ENCRYPTION_KEY in table.properties:
+        raise NotSupportedError(f"Iceberg table {table.name!r} cannot be encrypted here: leave out {ENCRYPTION_KEY}")
     for option, name in WRITE_OPTIONS.items():
         value = table.properties.get(name)
         if value is not None and (old is None or value != old.properties.get(name)):

@@ -228,46 +228,48 @@ def interrupted(monkeypatch: pytest.MonkeyPatch, meanwhile: Callable[[], object]
     monkeypatch.setattr(CatalogSource, "commit", late)
 
 
+Expiring = tuple[lakedbapi.Connection, lakedbapi.Connection, int]
+
+
+@pytest.fixture
+def expiring(served: tuple[RestCatalog, int], tmp_path: Path) -> Iterator[Expiring]:
+    """Two connections to a catalog with an empty table `t`, and its snapshot that has a row."""
+    _, port = served
+    url = f"iceberg+rest://{USER}:{PASSWORD}@127.0.0.1:{port}?warehouse=file://{tmp_path}/w"
+    with lakedbapi.connect(url, autocommit=True) as lake, lakedbapi.connect(url, autocommit=True) as other:
+        lake.execute("CREATE TABLE t (a BIGINT)")
+        lake.execute("INSERT INTO t VALUES (1)")
+        (old,) = lake.execute("SELECT snapshot_id FROM history('t')").fetchall()[0]
+        lake.execute("DELETE FROM t")
+        yield lake, other, old
+
+
 @pytest.mark.parametrize(
     "statement", ["VACUUM t RETAIN 0 HOURS", "CALL expire_snapshots(table => 't', older_than => now())"]
 )
 def test_a_tag_that_is_made_while_its_snapshot_expires_is_told(
-    served: tuple[RestCatalog, int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, statement: str
+    expiring: Expiring, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, statement: str
 ) -> None:
     """A server takes it away with the snapshot; the files stay."""
-    _, port = served
-    url = f"iceberg+rest://{USER}:{PASSWORD}@127.0.0.1:{port}?warehouse=file://{tmp_path}/w"
-    with lakedbapi.connect(url, autocommit=True) as lake, lakedbapi.connect(url, autocommit=True) as other:
-        lake.execute("CREATE TABLE t (a BIGINT)")
-        lake.execute("INSERT INTO t VALUES (1)")
-        (old,) = lake.execute("SELECT snapshot_id FROM history('t')").fetchall()[0]
-        lake.execute("DELETE FROM t")
-        lake.execute("INSERT INTO t VALUES (2)")
-        files = set(tmp_path.rglob("*.parquet"))
-        tag = f"ALTER TABLE t CREATE TAG kept AS OF VERSION {old}"
-        interrupted(monkeypatch, lambda: other.execute(tag))
-        with pytest.raises(
-            lakedbapi.OperationalError, match=r"kept was made while snapshots expired.*metadata\.json still"
-        ):
-            lake.execute(statement)
-        assert files == set(tmp_path.rglob("*.parquet"))
+    lake, other, old = expiring
+    lake.execute("INSERT INTO t VALUES (2)")
+    files = set(tmp_path.rglob("*.parquet"))
+    tag = f"ALTER TABLE t CREATE TAG kept AS OF VERSION {old}"
+    interrupted(monkeypatch, lambda: other.execute(tag))
+    with pytest.raises(
+        lakedbapi.OperationalError, match=r"kept was made while snapshots expired.*metadata\.json still"
+    ):
+        lake.execute(statement)
+    assert files == set(tmp_path.rglob("*.parquet"))
 
 
-def test_files_that_a_commit_in_between_may_need_stay(
-    served: tuple[RestCatalog, int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    _, port = served
-    url = f"iceberg+rest://{USER}:{PASSWORD}@127.0.0.1:{port}?warehouse=file://{tmp_path}/w"
-    with lakedbapi.connect(url, autocommit=True) as lake, lakedbapi.connect(url, autocommit=True) as other:
-        lake.execute("CREATE TABLE t (a BIGINT)")
-        lake.execute("INSERT INTO t VALUES (1)")
-        (old,) = lake.execute("SELECT snapshot_id FROM history('t')").fetchall()[0]
-        lake.execute("DELETE FROM t")
+def test_files_that_a_commit_in_between_may_need_stay(expiring: Expiring, monkeypatch: pytest.MonkeyPatch) -> None:
+    lake, other, old = expiring
 
-        def branched() -> None:
-            other.execute(f"ALTER TABLE t CREATE BRANCH b AS OF VERSION {old}")
-            other.execute("INSERT INTO t.branch_b VALUES (3)")
+    def branched() -> None:
+        other.execute(f"ALTER TABLE t CREATE BRANCH b AS OF VERSION {old}")
+        other.execute("INSERT INTO t.branch_b VALUES (3)")
 
-        interrupted(monkeypatch, branched)
-        lake.execute("VACUUM t RETAIN 0 HOURS")
-        assert rows(lake, "SELECT a FROM t.branch_b") == [(1,), (3,)]
+    interrupted(monkeypatch, branched)
+    lake.execute("VACUUM t RETAIN 0 HOURS")
+    assert rows(lake, "SELECT a FROM t.branch_b") == [(1,), (3,)]

@@ -22,6 +22,7 @@ import lakedbapi
 from lakedbapi.errors import CommitUnknownError, ConflictError, NotSupportedError, OperationalError
 from lakedbapi.formats.iceberg.failures import may_be_done
 from lakedbapi.formats.iceberg.sources import CatalogSource
+from tests.formats.iceberg import foreign
 from tests.formats.iceberg.writing import Lake, values
 
 SNAPSHOT = {f"write.{kind}.isolation-level": "snapshot" for kind in ("delete", "update", "merge")}
@@ -212,6 +213,35 @@ def test_rewriting_a_file_in_which_others_deleted(place: Lake) -> None:
     with pytest.raises(ConflictError, match="deleted or updated rows"):
         second.commit()
     assert left(place) == [0, *range(2, 10)]
+
+
+@pytest.mark.parametrize("mode", ["merge-on-read", "copy-on-write"])
+@pytest.mark.parametrize(
+    ("mine", "copies"),
+    [
+        ("UPDATE t SET s = 'new' WHERE a = 5", {"merge-on-read", "copy-on-write"}),
+        ("DELETE FROM t WHERE a = 4", {"copy-on-write"}),
+        (
+            "MERGE INTO t USING (SELECT 5 AS k) u ON t.a = u.k WHEN MATCHED THEN UPDATE SET s = 'new'",
+            {"merge-on-read", "copy-on-write"},
+        ),
+    ],
+)
+def test_rows_that_others_deleted_by_value_do_not_come_back(
+    place: Lake, mine: str, copies: set[str], mode: str
+) -> None:
+    """What copies rows must see their deletes; what only deletes others goes together with them."""
+    properties = {f"write.{kind}.mode": mode for kind in ("delete", "update", "merge")}
+    first, second = two(place, **properties)
+    second.execute(mine)
+    foreign.commit(first, lambda attempt: attempt.equality({"a": [5]}))
+    if mode in copies:
+        with pytest.raises(ConflictError, match="deleted rows by their values"):
+            second.commit()
+        assert values(place.connect(), "SELECT a FROM t") == [0, 1, 2, 3, 4, 6, 7, 8, 9]
+    else:
+        second.commit()
+        assert values(place.connect(), "SELECT a FROM t") == [0, 1, 2, 3, 6, 7, 8, 9]
 
 
 def test_a_table_that_was_dropped(place: Lake) -> None:

@@ -53,6 +53,22 @@ def test_versions_with_equality_deletes_are_not_compared(tmp_path: Path, place: 
     assert values(connection, "SELECT id FROM t") == [1, 3]
 
 
+def test_encrypted_tables_are_refused(tmp_path: Path, place: Place) -> None:
+    """No manifest of theirs can be read, and what is written as it is would lay their rows open."""
+    made = Table(tmp_path, ID)
+    made.commit(made.data({"id": [1]}))
+    made.properties["encryption.key-id"] = "k1"
+    connection = place.adopt(made)
+    for statement in ("SELECT * FROM t", "INSERT INTO t VALUES (2)", "DELETE FROM t", "VACUUM t"):
+        with pytest.raises(NotSupportedError, match=r"main\.t is encrypted \(encryption\.key-id\)"):
+            connection.execute(statement)
+    with pytest.raises(NotSupportedError, match="'u' cannot be encrypted here"):
+        connection.execute("CREATE TABLE u (id INTEGER) WITH ('encryption.key-id' = 'k1')")
+    connection.execute("CREATE TABLE u (id INTEGER)")
+    with pytest.raises(NotSupportedError, match="'u' cannot be encrypted here"):
+        connection.execute("ALTER TABLE u SET ('encryption.key-id' = 'k1')")
+
+
 @pytest.mark.parametrize("version", [2, 3])
 @pytest.mark.parametrize("mode", ["merge-on-read", "copy-on-write"])
 def test_rows_that_deletes_of_other_writers_left_are_changed(
