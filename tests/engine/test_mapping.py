@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 from lakedbapi.engine.base import FILENAME, PART, ROW_ID, ROW_SNAPSHOT, Query, WriteOptions
-from lakedbapi.engine.duckdb import DuckDBEngine
+from lakedbapi.engine.duckdb import DuckDBEngine, footers
 from lakedbapi.model.scan import NAME, POSITION, FileGroup, Scan
 from lakedbapi.model.types import Decimal, Field, List, Map, Scalar, Schema, Struct, Type
 
@@ -208,6 +208,16 @@ def test_files_of_different_nested_shapes_in_one_group(engine: DuckDBEngine, dir
     ]
     found = ask("select s, p from t order by s.b", Scan(new, (group(files),)), {PART: "p"})
     assert found == [({"b": 1, "a": None}, 0), ({"b": 2, "a": "x"}, 1)]
+
+
+def test_more_files_than_the_cache_of_their_schemas_keeps(
+    engine: DuckDBEngine, directory: str, ask: Ask, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(footers, "_CACHED_FILES", 1)
+    schema = Schema((Field("s", struct(Field("a", INT, 2)), 1),))
+    files = [file for number in range(3) for file in write(engine, directory, f"select {{'a': {number}}}", schema)]
+    for _ in range(2):
+        assert ask("select s from t order by s.a", Scan(schema, (group(files),))) == [({"a": i},) for i in range(3)]
 
 
 def test_a_struct_that_only_grew(engine: DuckDBEngine, directory: str, ask: Ask) -> None:

@@ -54,13 +54,15 @@ def file_schemas(
     columns = files.select(["path", "file_size_bytes"]).take(pa.array(rows))
     found: list[_File] = list(zip(*(column.to_pylist() for column in columns.columns), strict=True))
     encrypted = {file: keys[row] for file, row in zip(found, rows.tolist(), strict=True) if row in keys}
-    _load([file for file in found if file not in _cache and file not in encrypted], resources)
-    for file, key in encrypted.items():
-        if file not in _cache:
-            _load_encrypted(file, key, resources)
+    # What is known is held here: the cache may forget it meanwhile, as one scan can have more files than it keeps.
+    known = _cache.known(found)
+    missing = [file for file in found if file not in known]
+    known |= _load([file for file in missing if file not in encrypted], resources)
+    known |= {file: _load_encrypted(file, encrypted[file], resources) for file in missing if file in encrypted}
+    _cache.put({file: known[file] for file in missing})
     grouped: dict[FileSchema, list[int]] = {}
     for file, row in zip(found, rows.tolist(), strict=True):
-        grouped.setdefault(_cache.get(file), []).append(row)
+        grouped.setdefault(known[file], []).append(row)
     for schema, same in grouped.items():
         yield schema, np.array(same, dtype=np.int64)
 
@@ -69,9 +71,9 @@ _File = tuple[str, int | None]
 """Path and size: a file of another program may take the name of one that is gone with its lake."""
 
 
-def _load(files: Sequence[_File], resources: Resources) -> None:
+def _load(files: Sequence[_File], resources: Resources) -> dict[_File, FileSchema]:
     if not files:
-        return
+        return {}
     paths = [path for path, _ in files]
     # One file after the other would cost a round trip each; DuckDB reads the list in one go.
     listed = resources.paths(pa.array(paths))
@@ -85,6 +87,7 @@ def _load(files: Sequence[_File], resources: Resources) -> None:
     for element in elements:
         by_file.setdefault(str(element["file_name"]), []).append(element)
     types: dict[tuple[Node, ...], tuple[str, ...]] = {}
+    loaded: dict[_File, FileSchema] = {}
     for path, size in files:
         columns = _tree(by_file[path])
         if columns not in types:
@@ -92,10 +95,11 @@ def _load(files: Sequence[_File], resources: Resources) -> None:
                 resources.cursor, f"DESCRIBE SELECT * FROM read_parquet({resources.paths(pa.array([path]))})", {}
             )
             types[columns] = tuple(str(row["column_type"]) for row in described)
-        _cache.put((path, size), FileSchema(columns, types[columns]))
+        loaded[path, size] = FileSchema(columns, types[columns])
+    return loaded
 
 
-def _load_encrypted(file: _File, key: str, resources: Resources) -> None:
+def _load_encrypted(file: _File, key: str, resources: Resources) -> FileSchema:
     """DuckDB does not tell the schema of an encrypted file itself."""
     path, _ = file
     fs = filesystem_of(path, resources.filesystems)
@@ -103,7 +107,7 @@ def _load_encrypted(file: _File, key: str, resources: Resources) -> None:
         elements = encryption.schema_elements(source, key, path)
     source_sql = f"read_parquet({resources.paths(pa.array([path]))}, {resources.encryption(key, path)})"
     described = driver.rows(resources.cursor, f"DESCRIBE SELECT * FROM {source_sql}", {})
-    _cache.put(file, FileSchema(_tree(elements), tuple(str(row["column_type"]) for row in described)))
+    return FileSchema(_tree(elements), tuple(str(row["column_type"]) for row in described))
 
 
 def _tree(elements: Iterable[Mapping[str, object]]) -> tuple[Node, ...]:
@@ -131,15 +135,13 @@ class _Cache:
         self._schemas: OrderedDict[_File, FileSchema] = OrderedDict()
         self._lock = threading.Lock()
 
-    def __contains__(self, file: _File) -> bool:
-        return file in self._schemas
-
-    def get(self, file: _File) -> FileSchema:
-        return self._schemas[file]
-
-    def put(self, file: _File, schema: FileSchema) -> None:
+    def known(self, files: Iterable[_File]) -> dict[_File, FileSchema]:
         with self._lock:
-            self._schemas[file] = schema
+            return {file: self._schemas[file] for file in files if file in self._schemas}
+
+    def put(self, schemas: Mapping[_File, FileSchema]) -> None:
+        with self._lock:
+            self._schemas.update(schemas)
             while len(self._schemas) > _CACHED_FILES:
                 self._schemas.popitem(last=False)
 
