@@ -98,7 +98,9 @@ class Session:
         with self._lock, _naming(text):
             parsed = self._parse(text)
             values = sql.bind(parsed.parameters, parameters)
-            return self._run(lambda context: self._dispatch(parsed, context), values, as_of, parsed.statement)
+            return self._run(
+                lambda context: self._dispatch(_named(parsed, context), context), values, as_of, parsed.statement
+            )
 
     def execute_many(self, text: str, parameter_sets: Sequence[Parameters], *, as_of: AsOf | None = None) -> Outcome:
         """Run one DML statement for each parameter set, atomically; `rowcount` is the sum."""
@@ -108,14 +110,15 @@ class Session:
                 raise ProgrammingError(
                     "executemany takes INSERT, UPDATE, DELETE or MERGE; use execute for anything else"
                 )
-            statement = parsed.statement
             values = [sql.bind(parsed.parameters, parameters) for parameters in parameter_sets]
 
             def run(context: Context) -> Outcome:
                 _check_file_names(parsed, context)
+                statement = _named(parsed, context).statement
+                assert isinstance(statement, (st.Insert, st.Update, st.Delete, st.Merge))
                 return Outcome.of(dml.execute_many(_writable(context), statement, values))
 
-            return self._run(run, {}, as_of, statement)
+            return self._run(run, {}, as_of, parsed.statement)
 
     def ingest(
         self,
@@ -557,6 +560,12 @@ def _naming(text: str) -> Iterator[None]:
         if instead is not None:
             raise NotSupportedError(instead, statement=text) from error
         raise
+
+
+def _named(parsed: st.Parsed, context: Context) -> st.Parsed:
+    """With `a.b.t` as the relation of a schema inside of another, where the current catalog has such a schema."""
+    nested = query.nested_schemas(context)
+    return sql.parse(parsed.text, nested) if nested else parsed
 
 
 def _check_file_names(parsed: st.Parsed, context: Context) -> None:

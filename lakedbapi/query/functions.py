@@ -60,7 +60,8 @@ class _Call:
         elif len(parts) == 2 and "schema" not in self.arguments and self.view.schema(parts[0]) is None:
             other = catalog_alias(self.context, parts[0])
             parts = parts if other is None else (other, schema if alias == other else "main", parts[1])
-        return Name(parts if len(parts) == 3 else (self.alias, *parts))
+        is_full = len(parts) > 2 and catalog_alias(self.context, parts[0]) is not None
+        return Name(parts if is_full else (self.alias, *parts))
 
     def table(self) -> ResolvedTable:
         return resolve_table(self.context, self.table_name)
@@ -104,7 +105,7 @@ def lake_function(
     if unknown:
         raise ProgrammingError(f"{function.of} has no argument {unknown[0]!r}; it has: {', '.join(made.arguments)}")
     call = _Call(context, str(function.of), resolve_catalog(context, alias), arguments, special, shown)
-    if isinstance(arguments.get("table_name"), str) and len(call.table_name.parts) == 3:
+    if isinstance(arguments.get("table_name"), str) and len(call.table_name.parts) > 2:
         call = replace(call, alias=resolve_catalog(context, call.table_name.parts[0]))
     return made.run(call)
 

@@ -143,6 +143,16 @@ def schema_called(view: CatalogView, names: Sequence[str]) -> SchemaInfo | None:
     return next((schema for schema in view.schemas.values() if schema.is_called(names)), None)
 
 
+def nested_schemas(context: Context) -> frozenset[tuple[str, ...]]:
+    """The casefolded names of the current catalog's schemas that lie in others, from the outermost on."""
+    alias = context.search_path[0]
+    catalog = context.transaction.catalogs.get(alias)
+    if catalog is None or not catalog.capabilities.nested_schemas:
+        return frozenset()
+    view = context.transaction.view(alias, context.as_of)
+    return frozenset(tuple(map(str.casefold, schema.parts)) for schema in view.schemas.values() if schema.parts)
+
+
 def schema_place(context: Context, name: Name) -> tuple[str, CatalogView, tuple[str, ...]]:
     """(alias, catalog, names from the outermost on) of the possibly new schema that `name` means: one of the catalog
     that its first part names, else of the current one."""

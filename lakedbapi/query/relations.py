@@ -30,7 +30,14 @@ from lakedbapi.query.filters import Filter
 from lakedbapi.query.functions import lake_function, reveals
 from lakedbapi.query.hidden import HIDDEN_COLUMNS, Columns, check_known
 from lakedbapi.query.information_schema import information_schema
-from lakedbapi.query.names import DEFAULT_SCHEMA, ResolvedTable, catalog_alias, find_relation, resolve_relation
+from lakedbapi.query.names import (
+    DEFAULT_SCHEMA,
+    ResolvedTable,
+    catalog_alias,
+    find_relation,
+    nested_schemas,
+    resolve_relation,
+)
 from lakedbapi.query.prune import matching_files
 from lakedbapi.query.travel import point_of
 from lakedbapi.sql import render
@@ -410,11 +417,11 @@ def _moved(info: ViewInfo, query: Select, place: _Place) -> Select:
 
 def _guarded(context: Context, what: str, text: str, place: _Place) -> Select:
     """A query that the catalog holds. ProgrammingError for one that reaches outside: anybody may have written it."""
-    parsed = sql.parse(text)
+    inner = replace(context, search_path=(place.alias, place.schema), as_of=place.point)
+    parsed = sql.parse(text, nested_schemas(inner))
     if not isinstance(parsed.statement, Select):
         raise ProgrammingError(f"{what} is no query; drop it, and create it anew")
     if not context.allow_external:
-        inner = replace(context, search_path=(place.alias, place.schema), as_of=place.point)
         errors = [str(file.error) for file in parsed.file_names if find_relation(inner, file.name) is None]
         refused = [parsed.external] * (parsed.external is not None) + errors
         if refused:

@@ -13,7 +13,7 @@ from lakedbapi.errors import NotSupportedError, ProgrammingError
 from lakedbapi.formats.base import Catalog
 from lakedbapi.model.catalog import AsOf
 from lakedbapi.query.constants import constant
-from lakedbapi.query.names import catalog_alias, catalog_view, resolve_catalog
+from lakedbapi.query.names import catalog_alias, catalog_view, schema_place
 from lakedbapi.sql.statements import Name, Travel
 
 
@@ -76,4 +76,4 @@ def _alias(context: Context, name: Name) -> str:
     if len(name.parts) == 2 and current in context.transaction.catalogs:
         is_schema = context.transaction.view(current, context.as_of).schema(name.parts[0]) is not None
         return current if is_schema else catalog_alias(context, name.parts[0]) or current
-    return resolve_catalog(context, name.parts[0])
+    return schema_place(context, Name(name.parts[:-1]))[0]

@@ -25,14 +25,21 @@ _CACHED_TEXTS = 2048
 _LONGEST_CACHED = 100_000
 
 
-def parse(text: str) -> Parsed:
-    """The one statement in `text`. ProgrammingError when there is none, more than one, or it is no SQL of ours."""
-    return _cached(text) if len(text) <= _LONGEST_CACHED else _parse(text)
+Nested = frozenset[tuple[str, ...]]
 
 
-def _parse(text: str) -> Parsed:
+def parse(text: str, nested: Nested = frozenset()) -> Parsed:
+    """The one statement in `text`. ProgrammingError when there is none, more than one, or it is no SQL of ours.
+
+    `nested` are the (casefolded) names of schemas inside of others, from the outermost on: what begins with them is no
+    catalog, schema and table.
+    """
+    return _cached(text, nested) if len(text) <= _LONGEST_CACHED else _parse(text, nested)
+
+
+def _parse(text: str, nested: Nested) -> Parsed:
     try:
-        return _parse_statement(text)
+        return _parse_statement(text, nested)
     except Error as error:
         error.statement = text
         raise
@@ -41,7 +48,7 @@ def _parse(text: str) -> Parsed:
 _cached = lru_cache(maxsize=_CACHED_TEXTS)(_parse)
 
 
-def _parse_statement(text: str) -> Parsed:
+def _parse_statement(text: str, nested: Nested) -> Parsed:
     try:
         text.encode()
     except UnicodeEncodeError as error:
@@ -57,7 +64,7 @@ def _parse_statement(text: str) -> Parsed:
     file_names = tuple(find_file_names(text, tokens))
     parameters, splices = find_parameters(text, tokens)
     canonical, tokens = _spliced(Canonical(text), splices, tokens)
-    specials, splices = find_specials(canonical, tokens)
+    specials, splices = find_specials(canonical, tokens, nested)
     canonical, tokens = _spliced(canonical, splices, tokens)
     return Parsed(text, _read_statement(Reader(canonical, tokens), specials), parameters, external, file_names)
 

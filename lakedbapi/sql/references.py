@@ -6,7 +6,7 @@ Each is replaced in the text by a unique quoted name, so that all the rest of th
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from sqlglot import exp
@@ -57,12 +57,14 @@ class Found:
     """The alias to add; None = the user gave one."""
 
 
-def find_specials(canonical: Canonical, tokens: Sequence[Token]) -> tuple[tuple[Special, ...], list[Splice]]:
-    """All special relations of a statement, and the splices that put their names in place."""
+def find_specials(
+    canonical: Canonical, tokens: Sequence[Token], nested: Collection[tuple[str, ...]] = ()
+) -> tuple[tuple[Special, ...], list[Splice]]:
+    """All special relations of a statement, and the splices that put their names in place; see `parse` for `nested`."""
     digest = hashlib.sha1(canonical.text.encode("utf-8", "surrogatepass"), usedforsecurity=False).hexdigest()[:10]
     specials: list[Special] = []
     splices: list[Splice] = []
-    for found in _find(canonical, tokens):
+    for found in _find(canonical, tokens, nested):
         special = Special(f"lake_special_{digest}_{len(specials) + 1}", found.relation)
         specials.append(special)
         replacement = quote_identifier(special.name)
@@ -80,19 +82,19 @@ def find_specials(canonical: Canonical, tokens: Sequence[Token]) -> tuple[tuple[
     ]
 
 
-def _find(canonical: Canonical, tokens: Sequence[Token]) -> list[Found]:
+def _find(canonical: Canonical, tokens: Sequence[Token], nested: Collection[tuple[str, ...]]) -> list[Found]:
     found = []
     reader = Reader(canonical, tokens)
     for start in relation_starts(tokens):
         if tokens[start].is_identifier and tokens[start].key not in NOT_AN_ALIAS:
             reader.position = start
-            special = _special_at(reader)
+            special = _special_at(reader, nested)
             if special is not None:
                 found.append(special)
     return found
 
 
-def _special_at(reader: Reader) -> Found | None:
+def _special_at(reader: Reader, nested: Collection[tuple[str, ...]]) -> Found | None:
     start = reader.position
     _skip_path(reader)
     end = reader.position
@@ -108,7 +110,8 @@ def _special_at(reader: Reader) -> Found | None:
         )
     if reader.at("@") and reader.peek().start == reader.tokens[end - 1].end:
         _refuse_at_version(reader, ".".join(parts))
-    return _travel(reader, start, end, Name(parts)) or _ref(reader, start, end, parts)
+    is_nested = len(parts) > 3 or tuple(part.casefold() for part in parts[:-1]) in nested
+    return _travel(reader, start, end, Name(parts)) or _ref(reader, start, end, parts, is_nested)
 
 
 def _skip_path(reader: Reader) -> None:
@@ -123,12 +126,12 @@ def names_ref(part: str) -> bool:
     return part.casefold().startswith(_REFS)
 
 
-def _ref(reader: Reader, start: int, end: int, parts: tuple[str, ...]) -> Found | None:
+def _ref(reader: Reader, start: int, end: int, parts: tuple[str, ...], is_nested: bool) -> Found | None:
     """A branch or tag, or a relation in a schema inside of another; where a statement has no place for an alias it is
     left as it is."""
     before = [token.key for token in reader.tokens[max(start - 2, 0) : start]]
     is_plain = before[-1:] == ["into"] and before[:1] != ["merge"]
-    is_other = len(parts) > 3 or (len(parts) > 1 and names_ref(parts[-1]))
+    is_other = is_nested or (len(parts) > 1 and names_ref(parts[-1]))
     if not is_other or is_plain or before[-1:] in _WITHOUT_ALIAS:
         return None
     reader.position = end

@@ -207,13 +207,16 @@ def _schemas(
 
 
 def _schema_parts(schemas: Mapping[int, tuple[str, int | None]]) -> Mapping[int, tuple[str, ...]]:
-    """The names of each schema from the outermost on, from its own name and its parent's id (format 1.1)."""
+    """The names of each schema from the outermost on, from its own name and its parent's id (format 1.1).
+
+    A parent that another program dropped alone is `#3` by its id: what was in it is not taken for what is outside.
+    """
     found: dict[int, tuple[str, ...]] = {}
     for id, (name, parent) in schemas.items():
         parts = [name]
-        while parent is not None and parent in schemas and len(parts) <= len(schemas):
-            parts.insert(0, schemas[parent][0])
-            parent = schemas[parent][1]
+        while parent is not None and len(parts) <= len(schemas):
+            outer, parent = schemas.get(parent, (f"#{parent}", None))
+            parts.insert(0, outer)
         found[id] = tuple(parts)
     return found
 

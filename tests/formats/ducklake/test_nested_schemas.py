@@ -78,46 +78,60 @@ def test_the_catalog_has_parents_paths_and_quoted_names(lake: Lake) -> None:
     ]
 
 
-def test_tables_are_used_by_their_full_names(lake: Lake) -> None:
-    lake(f"CREATE TABLE {ORDERS} (id INTEGER, v VARCHAR)")
-    lake(f"INSERT INTO {ORDERS} VALUES (1, 'a')")
-    lake("INSERT INTO sales.europe.orders VALUES (2, 'b')")
+@pytest.mark.parametrize("orders", [ORDERS, "sales.europe.orders"])
+def test_tables_are_used_by_their_full_names_with_and_without_the_catalogs(lake: Lake, orders: str) -> None:
+    lake(f"CREATE TABLE {orders} (id INTEGER, v VARCHAR)")
+    lake(f"INSERT INTO {orders} VALUES (1, 'a')")
+    lake.connection.executemany(f"INSERT INTO {orders} SELECT max(id) + 1, ? FROM {orders}", [("b",)])
     version = len(lake.changes()) - 1
-    lake(f"UPDATE {ORDERS} SET v = 'z' WHERE id = 1")
+    lake(f"UPDATE {orders} SET v = 'y' WHERE id = 1")
+    lake(f"UPDATE {orders} SET v = 'z' FROM {orders} AS s WHERE s.id = orders.id AND s.v = 'y'")
     lake(f"""
-        MERGE INTO {ORDERS} USING (VALUES (1, 'm'), (9, 'n')) s(id, v) ON orders.id = s.id
+        MERGE INTO {orders} USING (VALUES (1, 'm'), (9, 'n')) s(id, v) ON orders.id = s.id
         WHEN MATCHED THEN UPDATE SET v = s.v WHEN NOT MATCHED THEN INSERT VALUES (s.id, s.v)
     """)
-    lake(f"DELETE FROM {ORDERS} WHERE id = 2")
-    lake(f"COMMENT ON TABLE {ORDERS} IS 'kept'")
-    lake(f"ALTER TABLE {ORDERS} ADD COLUMN n INTEGER")
+    lake(f"DELETE FROM {orders} WHERE id = (SELECT max(id) - 7 FROM {orders})")
+    lake(f"COMMENT ON TABLE {orders} IS 'kept'")
+    lake(f"ALTER TABLE {orders} ADD COLUMN n INTEGER")
     rows = [(1, "m", None), (9, "n", None)]
-    assert lake(f"SELECT * FROM {ORDERS}") == rows
+    assert lake(f"SELECT * FROM {orders}") == rows
     assert lake('SELECT * FROM "sales.europe".orders') == rows
-    assert lake(f"SELECT orders.id, {ORDERS}.v FROM {ORDERS} WHERE orders.id > 1") == [(9, "n")]
-    assert lake(f"SELECT a.id FROM {ORDERS} a JOIN {ORDERS} AS b USING (id) ORDER BY 1") == [(1,), (9,)]
-    assert lake(f"SELECT * FROM {ORDERS} FOR VERSION AS OF {version}") == [(1, "a"), (2, "b")]
+    assert lake(f"SELECT orders.id, {orders}.v FROM {orders} WHERE orders.id > 1") == [(9, "n")]
+    assert lake(f"SELECT a.id FROM {orders} a JOIN {orders} AS b USING (id) ORDER BY 1") == [(1,), (9,)]
+    assert lake(f"WITH q AS (FROM {orders}) SELECT count(*) FROM q WHERE EXISTS (FROM {orders})") == [(2,)]
+    assert lake(f"SELECT * FROM {orders} FOR VERSION AS OF {version}") == [(1, "a"), (2, "b")]
+    assert len(lake(f"SELECT * FROM table_changes('{orders}', {version}, {version})")) == 1
+    assert lake(f"SELECT * FROM files('{orders}')") == []
+    assert [name for name, *_ in lake(f"DESCRIBE {orders}")] == ["id", "v", "n"]
+    assert [name for name, *_ in lake(f"DESCRIBE SELECT id FROM {orders}")] == ["id"]
+    assert len(lake(f"SUMMARIZE {orders}")) == 3
+    assert lake(f"EXPLAIN SELECT * FROM {orders}")
     assert lake("SHOW TABLES FROM sales.europe") == [("orders",)]
-    lake("CREATE TABLE lake.sales.europe.north.deep AS SELECT 5 AS i")
-    assert lake("SELECT i FROM lake.sales.europe.north.deep") == [(5,)]
+    deep = orders.replace("orders", "north.deep")
+    lake(f"CREATE TABLE {deep} AS SELECT id - 4 AS i FROM {orders} WHERE id = 9")
+    assert lake(f"SELECT i FROM {deep}") == [(5,)]
     lake('CREATE TABLE "sales.asia".orders AS SELECT 7 AS other')
     assert lake('SELECT * FROM lake."sales.asia".orders') == [(7,)]
-    for missing in ("lake.sales.asia.orders", "lake.sales.europe.nothing"):
+    for missing in ("lake.sales.asia.orders", "lake.sales.europe.nothing", "sales.europe.nothing"):
         with pytest.raises(ProgrammingError, match="does not exist"):
             lake(f"SELECT * FROM {missing}")
 
 
 def test_views_name_tables_by_their_full_names_whatever_the_lake_is_called(lake: Lake) -> None:
     lake(f"CREATE TABLE {ORDERS} AS SELECT 1 AS id")
-    queries = (f"SELECT orders.id FROM {ORDERS}", 'SELECT id FROM "sales.europe".orders')
+    queries = (
+        f"SELECT orders.id FROM {ORDERS}",
+        "SELECT id FROM sales.europe.orders",
+        'SELECT id FROM "sales.europe".orders',
+    )
     for number, query in enumerate(queries):
         lake(f"CREATE VIEW v{number} AS {query}")
     lake(f"CREATE VIEW lake.sales.europe.inside AS SELECT id FROM {ORDERS}")
     texts = [text for (text,) in lake.catalog("SELECT sql FROM ducklake_view")]
-    assert len(texts) == 3
+    assert len(texts) == 4
     assert all('{DUCKLAKE_CATALOG}."sales"."europe"."orders"' in text for text in texts), texts
     with lakedbapi.connect(lake.folder, alias="other") as other:
-        for view in ("v0", "v1", "other.sales.europe.inside"):
+        for view in ("v0", "v1", "v2", "other.sales.europe.inside", "sales.europe.inside"):
             assert other.execute(f"SELECT * FROM {view}").fetchall() == [(1,)], view
 
 
@@ -196,3 +210,23 @@ def test_a_schema_and_its_inside_are_made_in_one_transaction(lake: Lake) -> None
     assert lake.changes()[-1].startswith(
         'created_schema:"a",created_schema:"a"."b",created_schema:"a"."b"."c",created_table:"a"."b"."c"."t"'
     )
+
+
+def test_a_schema_whose_parent_is_gone_is_taken_for_no_other(lake: Lake) -> None:
+    lake(f"CREATE TABLE {ORDERS} AS SELECT 1 AS lost")
+    lake("CREATE SCHEMA europe")
+    lake("CREATE TABLE europe.orders AS SELECT 2 AS own")
+    with sqlite3.connect(lake.folder / "catalog.sqlite") as catalog:
+        catalog.execute("UPDATE ducklake_schema SET end_snapshot = 5 WHERE schema_name = 'sales'")
+    lake.connection.close()
+    again = Lake(lake.folder)
+    again("CREATE SCHEMA sales")
+    again("CREATE SCHEMA sales.europe")
+    again("CREATE TABLE sales.europe.orders AS SELECT 3 AS new")
+    for name, value in (("europe", 2), ("sales.europe", 3), ('"#1.europe"', 1)):
+        assert again(f"SELECT * FROM {name}.orders") == [(value,)], name
+    again('DROP SCHEMA "#1.europe" CASCADE')
+    with pytest.raises(ProgrammingError, match="does not exist"):
+        again('SELECT * FROM "#1.europe".orders')
+    assert again("SELECT * FROM europe.orders") == [(2,)]
+    again.connection.close()
