@@ -79,9 +79,10 @@ class SortField:
 
 @dataclass(frozen=True, slots=True)
 class Constraint:
-    """An informational constraint (kept, reflected, not enforced), except `check` and `invariant`, which are enforced.
+    """An informational constraint (kept, reflected, not enforced), except one with an `expression`, which is enforced.
 
-    `kind` is `primary key`, `unique`, `foreign key`, `check`, or `invariant`: a check in the definition of a column.
+    `kind` is `primary key`, `unique`, `foreign key`, `check`, or a check that belongs to the definition of a column:
+    `invariant`, or `void`, which lets it be NULL only.
     """
 
     kind: str

@@ -6,7 +6,7 @@ from lakedbapi.formats.base import Catalog
 from lakedbapi.model.catalog import Constraint, TableInfo
 from lakedbapi.query.stored import runnable
 
-ENFORCED = ("check", "invariant")
+ENFORCED = ("check", "invariant", "void")
 """Kinds of constraints that every new row must satisfy."""
 
 

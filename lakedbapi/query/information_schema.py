@@ -14,6 +14,7 @@ from lakedbapi.errors import ProgrammingError
 from lakedbapi.model.catalog import CATALOG_PLACEHOLDER, Constraint, SchemaInfo, TableInfo, ViewInfo
 from lakedbapi.model.sql_types import quote_identifier, sql_type
 from lakedbapi.model.types import Decimal, Identity, Scalar, Type
+from lakedbapi.query.checks import ENFORCED
 from lakedbapi.query.names import resolve_catalog
 from lakedbapi.query.stored import shown
 from lakedbapi.transaction import CatalogView
@@ -221,7 +222,7 @@ def _relations(view: CatalogView) -> Iterator[tuple[SchemaInfo, TableInfo | View
 def _constraints(view: CatalogView) -> Iterator[tuple[SchemaInfo, TableInfo, str, Constraint]]:
     for table in view.tables.values():
         for constraint in table.constraints:
-            shown = replace(constraint, kind="check") if constraint.kind == "invariant" else constraint
+            shown = replace(constraint, kind="check") if constraint.kind in ENFORCED else constraint
             yield view.schemas[table.schema_id], table, constraint_name(table, constraint), shown
 
 

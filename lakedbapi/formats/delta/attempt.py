@@ -297,8 +297,8 @@ class Attempt:
             "engineInfo": own_name("/"),
             "txnId": self._transaction_id,
         }
-        if plan.message is not None:
-            info["userMetadata"] = plan.message
+        said = {"userName": plan.author, "userMetadata": plan.message}
+        info |= {name: text for name, text in said.items() if text is not None}
         if head is not None and row_tracking.keeps_ids(self.configuration) and not plan.is_blind_append:
             info["tags"] = {row_tracking.PRESERVED: str(bool(row_tracking.columns(self.configuration))).lower()}
         if is_true(self._definition.metadata.configuration, IN_COMMIT):

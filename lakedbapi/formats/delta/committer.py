@@ -81,6 +81,7 @@ class Committer:
             read=id in changes.read,
             files=None if old is None else self._base.files(old),
             message=changes.message,
+            author=changes.author,
         )
 
     def _schema(self, id: int) -> SchemaInfo:

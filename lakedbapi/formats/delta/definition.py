@@ -325,7 +325,7 @@ def _check_unneeded(old: TableInfo, new: TableInfo, moved: Sequence[str]) -> Non
             f"column {moved[0]!r} of Delta table {old.name!r} cannot be renamed or dropped: {needed[0]!r} is generated "
             f"from it; drop {needed[0]!r} first"
         )
-    checks = [c for c in old.constraints if c.expression and names_one_of(c.expression, moved)]
+    checks = [c for c in old.constraints if c.expression and c.kind != "void" and names_one_of(c.expression, moved)]
     if checks:
         raise NotSupportedError(
             f"column {moved[0]!r} of Delta table {old.name!r} cannot be renamed or dropped: the constraint "

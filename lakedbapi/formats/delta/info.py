@@ -9,7 +9,7 @@ from lakedbapi.formats import ids
 from lakedbapi.formats.delta.actions import Metadata
 from lakedbapi.formats.delta.clustering import sort_keys
 from lakedbapi.formats.delta.features import check_readable
-from lakedbapi.formats.delta.schema import INVARIANTS, metadata_of, parse_schema
+from lakedbapi.formats.delta.schema import INVARIANTS, metadata_of, parse_schema, void_paths
 from lakedbapi.formats.delta.state import TableState
 from lakedbapi.formats.keys import PROPERTY, parse_keys
 from lakedbapi.model.catalog import Constraint, PartitionField, PartitionSpec, TableInfo
@@ -42,7 +42,12 @@ def table_info(state: TableState, schema_id: int, name: str) -> TableInfo:
         uuid=metadata.id,
         partitioning=_partitioning(metadata, schema, state.root),
         sorting=sort_keys(state, schema),
-        constraints=(*_checks(metadata), *_invariants(metadata), *parse_keys(metadata.configuration.get(PROPERTY))),
+        constraints=(
+            *_checks(metadata),
+            *_invariants(metadata),
+            *_voids(metadata),
+            *parse_keys(metadata.configuration.get(PROPERTY)),
+        ),
         properties={
             key: value
             for key, value in metadata.configuration.items()
@@ -73,6 +78,15 @@ def _invariants(metadata: Metadata) -> tuple[Constraint, ...]:
         except (ValueError, TypeError, KeyError) as error:
             raise DataError(f"column {name!r} has the invariant {properties[INVARIANTS]!r}, which is none") from error
         found.append(Constraint("invariant", f"{name} invariant", (name,), expression=expression))
+    return tuple(found)
+
+
+def _voids(metadata: Metadata) -> tuple[Constraint, ...]:
+    """Columns of the type `void`, which the model has as text."""
+    found = []
+    for path in void_paths(metadata.schema_string):
+        quoted = ".".join("`" + name.replace("`", "``") + "`" for name in path)
+        found.append(Constraint("void", f"{'.'.join(path)} is void", path[:1], expression=f"{quoted} IS NULL"))
     return tuple(found)
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -26,6 +26,7 @@ EXPLICIT = "delta.identity.allowExplicitInsert"
 HIGH_WATER_MARK = "delta.identity.highWaterMark"
 GENERATED = "delta.generationExpression"
 INVARIANTS = "delta.invariants"
+VOID = "void"
 
 _SCALARS = {
     "string": "varchar",
@@ -41,9 +42,9 @@ _SCALARS = {
     "timestamp": "timestamptz",
     "timestamp_ntz": "timestamp",
     "variant": "variant",
-    "void": "varchar",
+    VOID: "varchar",
 }
-_NAMES = {scalar: name for name, scalar in _SCALARS.items() if name != "void"}
+_NAMES = {scalar: name for name, scalar in _SCALARS.items() if name != VOID}
 _DECIMAL = re.compile(r"decimal\s*\(\s*(\d+)\s*,\s*(-?\d+)\s*\)")
 _CHAR = re.compile(r"(?:var)?char\s*\(\s*\d+\s*\)")
 _KEPT = 256
@@ -92,6 +93,20 @@ def metadata_of(schema_string: str) -> Mapping[int, Mapping[str, Any]]:
     schema = parse_schema(schema_string)
     found = nodes(_tree(schema_string))
     return {field.id: raw.get("metadata") or {} for field, raw in zip(walk(schema.fields), found, strict=True)}
+
+
+def void_paths(schema_string: str) -> Sequence[tuple[str, ...]]:
+    """The names that lead to each field, of a table or of a struct, that can be nothing but NULL."""
+    return list(_void_paths(_tree(schema_string), ()))
+
+
+def _void_paths(tree: Mapping[str, Any], above: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
+    for field in tree["fields"]:
+        path, type = (*above, field["name"]), field["type"]
+        if type == VOID:
+            yield path
+        elif isinstance(type, dict) and type.get("type") == "struct":
+            yield from _void_paths(type, path)
 
 
 def _tree(schema_string: str) -> dict[str, Any]:

@@ -87,7 +87,7 @@ class DeltaTable:
         """The newest state that is not later than `instant`; ProgrammingError for one before the first."""
         listing = self._listing()
         state = self._state(listing, listing.latest)
-        times = self.times(listing, state)
+        times = _comparable(self.times(listing, state), state, instant)
         # Times are kept in milliseconds.
         index = bisect_right([time for _, time in times], instant)
         if index == 0:
@@ -222,6 +222,18 @@ class _BadCheckpoint(Exception):
         super().__init__(version)
         self.version = version
         self.error = error
+
+
+def _comparable(
+    times: Sequence[tuple[int, datetime]], state: TableState, instant: datetime
+) -> Sequence[tuple[int, datetime]]:
+    """Those of `times` among which the version of an `instant` is: files that were copied are younger than the times in
+    later commits."""
+    recorded = _first_recorded(state)
+    if recorded is None:
+        return times
+    older, newer = ([item for item in times if (item[0] >= recorded) is since] for since in (False, True))
+    return newer if not older or (newer and newer[0][1] <= instant) else older
 
 
 def _until(commits: Mapping[int, Entry], version: int) -> Mapping[int, Entry]:

@@ -11,12 +11,13 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from lakedbapi.errors import DataError, NotSupportedError
+from lakedbapi.errors import DataError, IntegrityError, NotSupportedError
 from lakedbapi.formats.delta.schema import parse_schema, physical_names, print_schema
 from lakedbapi.formats.delta.table import DeltaTable
 from lakedbapi.model.sql_types import sql_type
 from lakedbapi.model.types import Decimal, Field, Identity, Scalar, Schema, walk
 from lakedbapi.storage.filesystem import Storage
+from tests.formats.delta.committed import commit, of_kind
 from tests.formats.delta.conftest import Connect
 from tests.formats.delta.golden import expected
 from tests.formats.delta.writing import Table
@@ -193,6 +194,31 @@ def test_columns_that_a_file_lacks_are_null(connect: Connect, tmp_path: Path) ->
     table = Table(tmp_path / "t").create([("i", "long"), ("s", inner), ("new", "string"), ("nothing", "void")])
     table.commit(table.file("a.parquet", pa.table({"I": [1], "s": [{"X": 2}], "gone": [3]})))
     assert connect(table.path).execute("SELECT * FROM t").fetchall() == [(1, {"x": 2, "y": None}, None, None)]
+
+
+def test_columns_of_no_type_stay_null(connect: Connect, tmp_path: Path) -> None:
+    inner = {"type": "struct", "fields": [{"name": name, "type": name, "nullable": True} for name in ("void", "long")]}
+    mapped = {"delta_columnMapping_mode": "none", "delta_constraints_positive": "i > 0"}
+    columns = [("i", "long"), ("no `thing", "void"), ("s", inner)]
+    table = Table(tmp_path / "t").create(columns, protocol={"minReaderVersion": 1, "minWriterVersion": 3}, **mapped)
+    lake = connect(tmp_path, autocommit=True)
+    lake.execute("INSERT INTO t VALUES (1, NULL, NULL), (2, NULL, {'void': NULL, 'long': 3})")
+    for sql in (
+        "INSERT INTO t VALUES (3, 'x', NULL)",
+        "INSERT INTO t VALUES (3, NULL, {'void': '', 'long': 3})",
+        "UPDATE t SET \"no `thing\" = 'x' WHERE i = 1",
+        "MERGE INTO t USING (SELECT 2 AS i) u ON t.i = u.i WHEN MATCHED THEN UPDATE SET \"no `thing\" = 'x'",
+    ):
+        with pytest.raises(IntegrityError, match="is void"):
+            lake.execute(sql)
+    expected = [(1, None, None), (2, None, {"void": None, "long": 3})]
+    assert lake.execute("SELECT * FROM t ORDER BY i").fetchall() == expected
+    lake.execute("ALTER TABLE t SET ('delta.columnMapping.mode' = 'name')")
+    lake.execute('ALTER TABLE t DROP COLUMN "no `thing"')
+    lake.execute("INSERT INTO t VALUES (3, NULL)")
+    assert lake.execute("SELECT i FROM t ORDER BY i").fetchall() == [(1,), (2,), (3,)]
+    (metadata,) = of_kind(commit(table.path, 2), "metaData")
+    assert metadata["configuration"]["delta.constraints.positive"] == "i > 0"
 
 
 def test_constraints_and_properties_are_shown(connect: Connect, tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ import lakedbapi
 from lakedbapi.errors import DataError, NotSupportedError, ProgrammingError
 from lakedbapi.formats.delta.table import DeltaTable
 from lakedbapi.storage.filesystem import Storage
+from tests.formats.delta.committed import info as info_of
 from tests.formats.delta.conftest import Connect
 from tests.formats.delta.writing import Table
 
@@ -130,6 +131,23 @@ def test_times_in_commits_count_from_where_they_are_switched_on(connect: Connect
         rows(connect, table, "2023-11-14 22:13:22")
 
 
+def test_times_in_commits_count_where_files_are_younger(connect: Connect, table: Table) -> None:
+    """As after the table was copied."""
+    first = json.loads((table.log / f"{0:020}.json").read_text().splitlines()[1])["metaData"]
+    configuration = {
+        "delta.enableInCommitTimestamps": "true",
+        "delta.inCommitTimestampEnablementVersion": "4",
+        "delta.inCommitTimestampEnablementTimestamp": "1000000000000",
+    }
+    switched = {"metaData": {**first, "configuration": configuration}}
+    table.commit({"commitInfo": {"inCommitTimestamp": 1_000_000_000_000}}, switched)
+    table.commit({"commitInfo": {"inCommitTimestamp": 1_000_000_005_000}}, table.file("5.parquet", [5]))
+    times = ("2001-09-09 01:46:40", "2001-09-09 01:46:44.999", "2001-09-09 01:46:45", "2023-11-14 22:13:21")
+    assert [rows(connect, table, at) for at in times] == [3, 3, 4, 4]
+    with pytest.raises(ProgrammingError, match="no version at 2001-09-09 01:46:39"):
+        rows(connect, table, "2001-09-09 01:46:39")
+
+
 def test_a_connection_can_be_at_a_point(connect: Connect, table: Table) -> None:
     connection = connect(table.path, as_of=2)
     assert connection.execute("SELECT count(*) FROM t").fetchone() == (2,)
@@ -161,6 +179,22 @@ def test_the_history_is_the_writers(connect: Connect, table: Table) -> None:
     parameters = {"predicate": "[]", "auto": "true", "zOrderBy": '["a"]'}
     assert lines[0] == (0, None, {}, {}, None, None, None)
     assert lines[4] == (4, "OPTIMIZE", parameters, {"numRemovedFiles": "2"}, "jane", "every night", "a writer")
+
+
+def test_a_transaction_has_an_author_and_a_message(connect: Connect, tmp_path: Path) -> None:
+    connection = connect(tmp_path)
+    connection.execute("CREATE TABLE t AS SELECT 1 AS i")
+    connection.commit()
+    connection.execute("CALL set_commit_message('jane', 'every night')")
+    connection.execute("DELETE FROM t")
+    connection.commit()
+    connection.execute("INSERT INTO t VALUES (2)")
+    connection.commit()
+    told = [info_of(tmp_path / "t", version) for version in range(3)]
+    assert [info.get("userName") for info in told] == [None, "jane", None]
+    assert [info.get("userMetadata") for info in told] == [None, "every night", None]
+    lines = connection.execute("SELECT author, commit_message FROM history('t') ORDER BY snapshot_id").fetchall()
+    assert lines == [(None, None), ("jane", "every night"), (None, None)]
 
 
 def test_describe_history_shows_the_newest_version_first(connect: Connect, table: Table) -> None:
