@@ -15,6 +15,7 @@ from sqlglot import exp
 from lakedbapi.context import Context
 from lakedbapi.errors import ProgrammingError
 from lakedbapi.query.names import resolve_table
+from lakedbapi.sql.qualified import table_paths, under
 from lakedbapi.sql.statements import Assignment, Delete, Merge, Update
 
 Statement = TypeVar("Statement", bound="Update | Delete | Merge")
@@ -47,7 +48,7 @@ def with_named_source(statement: Merge) -> Merge:
         return statement
     path = _parts(source)
     columns = (column for e in _expressions(statement) for column in e.find_all(exp.Column))
-    if not any(column.db and _fits(_parts(column), path) for column in columns):
+    if not any(len(written) > 1 and _fits(written, path) for column in columns for written in table_paths(column)):
         return statement
     renamed = _rewritten(statement, lambda e: e.transform(_renaming, path, SOURCE, False))
     return replace(renamed, source=cast("exp.Expression", exp.alias_(source, SOURCE, table=True)))
@@ -83,14 +84,17 @@ def _assignments(assignments: Sequence[Assignment], rewrite: Rewrite) -> tuple[A
 
 def _renaming(node: exp.Expression, path: tuple[str, ...], alias: str, ambiguous: bool) -> exp.Expression:
     """A column of the table at `path` under `alias`; any other as it is."""
-    if not isinstance(node, exp.Column) or node.table.casefold() != path[-1] or not _fits(_parts(node), path):
+    if not isinstance(node, exp.Column):
+        return node
+    written = next((written for written in table_paths(node) if _fits(written, path)), ())
+    if not written:
         return node
     for select in _selects_around(node):
         if any(_can_mean(node, table) for table in _outer_tables(select)):
             return node
-    if ambiguous and not node.db:
+    if ambiguous and len(written) == 1:
         raise ProgrammingError(f"{node.sql(dialect='duckdb')} can mean several tables: name its schema, or use aliases")
-    return exp.Column(this=node.this.copy(), table=exp.to_identifier(alias))
+    return under(exp.to_identifier(alias), node, len(written))
 
 
 def _selects_around(node: exp.Expression) -> Iterator[exp.Expression]:
@@ -102,9 +106,11 @@ def _selects_around(node: exp.Expression) -> Iterator[exp.Expression]:
 
 def _can_mean(column: exp.Column, source: exp.Table) -> bool:
     """Whether a qualified column can be one of a FROM item."""
-    if source.alias_or_name.casefold() != column.table.casefold():
-        return False
-    return not column.db or (not source.alias and _fits(_parts(column), _parts(source)))
+    name = source.alias_or_name.casefold()
+    return any(
+        written[-1] == name and (len(written) == 1 or (not source.alias and _fits(written, _parts(source))))
+        for written in table_paths(column)
+    )
 
 
 def _outer_tables(item: exp.Expression) -> Iterator[exp.Table]:
@@ -140,10 +146,9 @@ def _is_namesake(table: exp.Table, path: tuple[str, ...]) -> bool:
     return not table.alias and table.name.casefold() == path[-1] and not _fits(_parts(table), path)
 
 
-def _parts(node: exp.Table | exp.Column) -> tuple[str, ...]:
+def _parts(table: exp.Table) -> tuple[str, ...]:
     """(catalog, schema, table) as far as they are written."""
-    table = node.name if isinstance(node, exp.Table) else node.table
-    return tuple(part.casefold() for part in (node.catalog, node.db, table) if part)
+    return tuple(part.casefold() for part in (table.catalog, table.db, table.name) if part)
 
 
 def _fits(written: tuple[str, ...], path: tuple[str, ...]) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -36,12 +36,13 @@ from lakedbapi.model.sql_types import quote_identifier
 from lakedbapi.model.types import Field
 from lakedbapi.query.filters import table_name
 from lakedbapi.query.hidden import HIDDEN_COLUMNS
-from lakedbapi.query.names import resolve_table
+from lakedbapi.query.names import DEFAULT_SCHEMA, resolve_table
 from lakedbapi.query.prune import prune
 from lakedbapi.query.relations import columns_of, relations
 from lakedbapi.query.shown import Row, has_stars, names_columns, only_shown, whole_rows
 from lakedbapi.sql.expressions import render
 from lakedbapi.sql.nulls import without_compared_nulls
+from lakedbapi.sql.qualified import leading, under
 from lakedbapi.sql.statements import Name, Special
 from lakedbapi.transaction import CatalogView, Contents
 
@@ -133,6 +134,20 @@ class Target:
     def qualified_name(self) -> str:
         """`catalog.schema.table`, for messages."""
         return f"{self.catalog_alias}.{self.schema.name}.{self.table.name}"
+
+    def path_length(self, names: Sequence[str]) -> int:
+        """How many of the casefolded `names` before a column, or before a field of one, name the target."""
+        return next((len(path) for path in leading(names) if path in self._paths), 0)
+
+    @cached_property
+    def _paths(self) -> Collection[tuple[str, ...]]:
+        if self.aliased:
+            return {(self.name.casefold(),)}
+        catalog, schema, table = (name.casefold() for name in (self.catalog_alias, self.schema.name, self.table.name))
+        current, current_schema = self.context.search_path
+        default = current_schema if self.catalog_alias == current else DEFAULT_SCHEMA
+        paths = {(catalog, schema, table), (schema, table), (table,)}
+        return paths | {(catalog, table)} if default.casefold() == schema else paths
 
     @cached_property
     def from_item(self) -> str:
@@ -274,11 +289,8 @@ class Target:
     def _unqualified(self, node: exp.Expression) -> exp.Expression:
         if not isinstance(node, exp.Column) or not node.args.get("db"):
             return node
-        parts = [node.text("catalog"), node.text("db"), node.text("table")]
-        own = [self.catalog_alias, self.schema.name, self.table.name]
-        if any(part and part.casefold() != name.casefold() for part, name in zip(parts, own, strict=True)):
-            return node
-        return exp.Column(this=node.this.copy(), table=node.args["table"].copy())
+        length = self.path_length([part.name.casefold() for part in node.parts[:-1]])
+        return node if length < 2 else under(node.parts[length - 1], node, length)
 
     def _hidden_name(self, kind: str, otherwise: str) -> str:
         """What a column is called: as the statement calls it, if it does."""

@@ -84,8 +84,8 @@ def assigned(target: Target, assignments: Sequence[Assignment], render: Render) 
 
 def _column_and_path(target: Target, names: tuple[str, ...]) -> tuple[Field, tuple[str, ...]]:
     """The column and the casefolded path of struct fields in it; the target's name may stand before the column."""
-    if len(names) > 1 and names[0].casefold() == target.name.casefold() and target.table.schema.get(names[0]) is None:
-        names = names[1:]
+    if target.table.schema.get(names[0]) is None:
+        names = names[target.path_length([name.casefold() for name in names[:-1]]) :]
     field = field_named(target.table, names[0])
     inner = field
     for name in names[1:]:

@@ -43,6 +43,7 @@ from lakedbapi.query.travel import point_of
 from lakedbapi.sql import render
 from lakedbapi.sql.expressions import parse_expression, parse_query
 from lakedbapi.sql.nulls import without_compared_nulls
+from lakedbapi.sql.qualified import table_paths
 from lakedbapi.sql.statements import Function, InformationSchema, Named, Select, Special, Travel
 from lakedbapi.transaction import CatalogView
 
@@ -404,14 +405,22 @@ def _moved(info: ViewInfo, query: Select, place: _Place) -> Select:
             "its query is in SQL that only the engine understands; read the tables that it names instead"
         )
     tree = query.tree.copy()
+    schemas: dict[tuple[str, ...], exp.Identifier] = {}
     for table in tree.find_all(exp.Table):
         if not table.args.get("db"):
             continue
+        written = tuple(part.name.casefold() for part in table.parts)
         if not table.catalog and table.db.casefold() == place.alias.casefold():
             table.set("catalog", exp.to_identifier(place.alias, quoted=True))
             table.set("db", exp.to_identifier(place.schema, quoted=True))
         if table.catalog.casefold() in ("", place.alias.casefold()):
             table.set("db", exp.to_identifier(table.db + place.suffix, quoted=True))
+            if not table.alias:
+                schemas |= dict.fromkeys((written, written[-2:]), table.args["db"])
+    for column in list(tree.find_all(exp.Column)):
+        path = next((path for path in table_paths(column) if path in schemas), None)
+        if path is not None:
+            column.parts[len(path) - 2].replace(schemas[path].copy())
     return replace(query, text=render(tree), tree=tree)
 
 

@@ -64,6 +64,7 @@ def find_specials(
     digest = hashlib.sha1(canonical.text.encode("utf-8", "surrogatepass"), usedforsecurity=False).hexdigest()[:10]
     specials: list[Special] = []
     splices: list[Splice] = []
+    named: set[tuple[str, ...]] = set()
     for found in _find(canonical, tokens, nested):
         special = Special(f"lake_special_{digest}_{len(specials) + 1}", found.relation)
         specials.append(special)
@@ -74,11 +75,12 @@ def find_specials(
         splices.append(Splice(tokens[start].start, tokens[end - 1].end, replacement))
         if found.clause is not None:
             splices.append(Splice(tokens[found.clause[0]].start, tokens[found.clause[1] - 1].end, ""))
-    named = [special.relation.of.parts for special in specials if isinstance(special.relation, Named)]
+        if isinstance(found.relation, (Named, Travel)) and found.alias is not None:
+            named.add(found.relation.of.parts)
     return tuple(specials), [
         *splices,
         *_unqualified_columns(tokens, splices),
-        *(splice for parts in set(named) for splice in _unqualified(tokens, parts, splices)),
+        *(splice for parts in named for splice in _unqualified(tokens, parts, splices)),
     ]
 
 
@@ -340,7 +342,7 @@ def _unqualified_columns(tokens: Sequence[Token], splices: Sequence[Splice]) -> 
 
 
 def _unqualified(tokens: Sequence[Token], parts: Sequence[str], splices: Sequence[Splice]) -> list[Splice]:
-    """`a.branch_b.column` must lose what stands before the last part of the relation, which is an alias now."""
+    """`schema.table.column` must lose what stands before the last part of the relation, which is an alias now."""
     replaced = {splice.start for splice in splices}
     path = [part.casefold() for part in parts]
     width = 2 * len(path)
