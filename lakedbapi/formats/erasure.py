@@ -44,15 +44,16 @@ class StoredTable:
     be one that matches."""
 
 
-SCHEDULED, ORPHAN = "scheduled file", "orphan file"
+SCHEDULED, ORPHAN, OTHER = "scheduled file", "orphan file", "other file"
 
 
 @dataclass(frozen=True)
 class UnreachableFile:
     """A file in storage that no snapshot reads, and that may hold rows of a table.
 
-    `kind` is `SCHEDULED` (the catalog waits to remove it) or `ORPHAN` (the catalog does not know it); `is_own`: named
-    as the format's writers name data files. `in_table`: it lies in the table's own folder. `changed` None = unknown.
+    `kind` is `SCHEDULED` (the catalog waits to remove it), `ORPHAN` (the catalog does not know it) or `OTHER` (nothing
+    that a table is made of: it is told of, and neither searched nor removed); `is_own`: named as the format's writers
+    name data files. `in_table`: it lies in the table's own folder. `changed` None = unknown.
     `names` and `constants` as in `FileGroup`. `unknown` tells why it cannot be searched, if it cannot.
     """
 

@@ -29,7 +29,7 @@ from lakedbapi.dml.target import Target
 from lakedbapi.engine.base import Result, TableResult
 from lakedbapi.errors import DataError, Error, OperationalError, ProgrammingError
 from lakedbapi.formats.base import Catalog
-from lakedbapi.formats.erasure import END, ORPHAN, Ended, StoredTable, UnreachableFile, Wiped
+from lakedbapi.formats.erasure import END, ORPHAN, OTHER, Ended, StoredTable, UnreachableFile, Wiped
 from lakedbapi.maintenance import retention
 from lakedbapi.maintenance.compaction import rewrite
 from lakedbapi.maintenance.names import called_table
@@ -245,6 +245,8 @@ class _Purge:
 
     def _search_file(self, subject: Subject, table: TableInfo, file: UnreachableFile) -> tuple[int | None, str]:
         """The rows that match in a file that no snapshot reads; None and a reason if that cannot be told."""
+        if file.kind == OTHER:
+            return None, "not searched: it lies in no table's folder, and is no Parquet file by its name"
         if file.unknown:
             return None, f"could not be searched: {file.unknown}"
         try:
@@ -304,7 +306,7 @@ class _Purge:
     def _may_go(self, file: UnreachableFile) -> bool:
         """Scheduled files, and those of writers that must be dead by now."""
         if file.kind != ORPHAN:
-            return True
+            return file.kind != OTHER
         cutoff = retention.option_cutoff(self.context, self.catalog, retention.DELETE_OPTION)
         return file.is_own and file.changed is not None and cutoff is not None and file.changed < cutoff
 
@@ -388,7 +390,7 @@ class _Purge:
         left = [
             f"{line.object} ({line.kind}, {'not searched' if line.rows is None else f'{line.rows} rows'})"
             for line in found.lines()
-            if line.rows != 0
+            if line.rows != 0 and line.kind != OTHER
         ]
         known = {line.object for line in found.lines()}
         shared = [

@@ -146,6 +146,29 @@ def test_a_delete_file_stays_as_long_as_its_data_file(kept: Kept) -> None:
     assert kept.files() == set()
 
 
+def test_a_delete_file_goes_with_its_data_file_whenever_it_ended_itself(sqlite: Kept) -> None:
+    """Old lakes end one at the next delete, which the change feed needs it for; DuckDB ends none with its data file."""
+    sqlite("CALL ducklake_set_option('lake', 'data_inlining_row_limit', '0')")
+    sqlite("CREATE TABLE t (k INTEGER)")
+    sqlite("INSERT INTO t SELECT i FROM range(20) r(i)")
+    sqlite("DELETE FROM t WHERE k = 1")
+    columns = ", ".join(_columns(sqlite, "ducklake_delete_file"))
+    sqlite.catalog(f"CREATE TABLE before AS SELECT {columns} FROM ducklake_delete_file")
+    sqlite("DELETE FROM t WHERE k = 2")
+    sqlite.catalog("UPDATE ducklake_delete_file SET begin_snapshot = 4")
+    sqlite.catalog("UPDATE before SET end_snapshot = 4")
+    sqlite.catalog(f"INSERT INTO ducklake_delete_file SELECT {columns} FROM before")
+    sqlite.catalog("DELETE FROM ducklake_files_scheduled_for_deletion")
+    sqlite("CALL ducklake_expire_snapshots('lake', versions => [3])")
+    assert sqlite(CLEANUP) == []
+    assert len(sqlite.files()) == 3
+    sqlite("TRUNCATE t")
+    sqlite.catalog("UPDATE ducklake_delete_file SET end_snapshot = NULL")
+    sqlite(EXPIRE_ALL)
+    assert len(sqlite(CLEANUP)) == 3
+    assert sqlite.files() == set()
+
+
 def test_renamed_dropped_and_recreated_tables(kept: Kept) -> None:
     kept("CREATE TABLE a (i INTEGER)")
     kept("INSERT INTO a SELECT * FROM range(20)")

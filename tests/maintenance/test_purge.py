@@ -358,6 +358,22 @@ def test_a_file_that_cannot_be_searched_is_an_error(people: Lake, data: Path) ->
         people(f"PURGE FROM t WHERE mail = '{SECRET}'")
 
 
+def test_files_that_are_no_data_files_are_told_of_and_stay(people: Lake, data: Path) -> None:
+    """In no table's folder nobody says what they are; a data file is one by its name even half written."""
+    export = data / "exports" / "people.csv"
+    export.parent.mkdir()
+    export.write_text(SECRET)
+    os.utime(export, (time.time() - 3 * DAYS,) * 2)
+    report = people(f"PURGE FROM t WHERE mail = '{SECRET}'")
+    ((kind, matching, result),) = [line[1:] for line in report if line[0] == str(export)]
+    assert (kind, matching, result[:12]) == ("other file", None, "not searched")
+    assert export.read_text() == SECRET
+    (data / "main" / "gone").mkdir(parents=True)
+    (data / "main" / "gone" / "ducklake-1.parquet.0f3a.tmp").write_text(SECRET)
+    with pytest.raises(OperationalError, match=r"0f3a.tmp \(orphan file, not searched\)"):
+        people(f"PURGE FROM t WHERE mail = '{SECRET}'")
+
+
 def test_files_of_another_table_do_not_matter(people: Lake, data: Path) -> None:
     people("CREATE TABLE u (id INTEGER, mail VARCHAR)")
     path = orphan(data, "main/u/ducklake-1.parquet", 3600)

@@ -210,7 +210,10 @@ class _Migration:
                 self._alter(table, f"RENAME COLUMN {quote(old)} TO {quote(new)}")
 
     def _note_inlined_versions(self) -> None:
-        """Older writers made inlined tables for schema versions that they noted nowhere."""
+        """Older writers made inlined tables for schema versions that they noted nowhere.
+
+        Where all snapshots of one are gone, the table's last noted version before it is the best that is known.
+        """
         registered, versions, snapshot = (
             self._new.inlined_data_tables,
             self._new.schema_versions,
@@ -221,7 +224,7 @@ class _Migration:
         )
         found = self._connection.execute(
             select(func.min(snapshot.c.snapshot_id), registered.c.schema_version, registered.c.table_id)
-            .join_from(registered, snapshot, snapshot.c.schema_version >= registered.c.schema_version)
+            .join_from(registered, snapshot, snapshot.c.schema_version == registered.c.schema_version)
             .where(not_(noted))
             .group_by(registered.c.schema_version, registered.c.table_id)
         )

@@ -20,7 +20,7 @@ from lakedbapi.formats.ducklake.paths import resolve
 from lakedbapi.formats.ducklake.row_history import files_between
 from lakedbapi.formats.ducklake.snapshot import DuckLakeSnapshot
 from lakedbapi.formats.ducklake.stored_files import entered_paths, normalized, table_directories
-from lakedbapi.formats.erasure import END, ORPHAN, SCHEDULED, StoredTable, UnreachableFile
+from lakedbapi.formats.erasure import END, ORPHAN, OTHER, SCHEDULED, StoredTable, UnreachableFile
 from lakedbapi.model.catalog import TableInfo
 from lakedbapi.model.scan import RowGroup
 from lakedbapi.model.types import Field, Schema
@@ -32,7 +32,8 @@ _EVER = 2**62
 """Later than any snapshot."""
 _NO_ROWS = re.compile(r"(-delete\.parquet|\.puffin)(\.[0-9a-f]+\.tmp)?$")
 """Delete files, and such that are being written: they have positions and no values."""
-_DATA = re.compile(r"\.parquet$", re.IGNORECASE)
+_DATA = re.compile(r"\.parquet\b", re.IGNORECASE)
+"""Data files, and such that are being written or were put aside."""
 
 
 def stored_tables(catalog: DuckLakeCatalog, base: DuckLakeSnapshot, table: TableInfo) -> list[StoredTable]:
@@ -121,9 +122,8 @@ def unreachable_files(catalog: DuckLakeCatalog, base: DuckLakeSnapshot, table: T
     for path in sorted({**scheduled, **found}):
         is_scheduled = normalized(path) in scheduled
         owner = folders.owner(normalized(path))
-        wanted = owner == folders.own or (owner is None and (is_scheduled or _DATA.search(path) is not None))
-        if wanted and normalized(path) not in entered and not _NO_ROWS.search(path):
-            kind = SCHEDULED if is_scheduled else ORPHAN
+        if owner in (folders.own, None) and normalized(path) not in entered and not _NO_ROWS.search(path):
+            kind = SCHEDULED if is_scheduled else ORPHAN if owner is not None or _DATA.search(path) else OTHER
             file = UnreachableFile(path, kind, is_own_name(path), owner == folders.own, found.get(path))
             if path in found or catalog.storage.exists(path):
                 files.append(file)

@@ -13,8 +13,10 @@ from sqlalchemy import update
 
 from compliance.peers.lakes import Place
 from lakedbapi.deletes import puffin, roaring
+from lakedbapi.errors import DamagedFileError
 from lakedbapi.formats.ducklake.delete_files import DeleteFormat, Deletions, read_deletes, write_deletes
 from lakedbapi.model.catalog import AsOf
+from lakedbapi.model.delete_vector import DeleteVector
 from lakedbapi.storage.filesystem import Storage
 from tests.formats.ducklake.reading import count, open_lake, texts
 from tests.formats.ducklake.writing import Lake, column
@@ -64,6 +66,25 @@ def test_deletes_of_several_snapshots_are_cumulative_vectors_in_a_container(stor
     (payload_size,) = struct.unpack_from("<i", data, len(data) - 12)
     assert written.footer_size == payload_size + 16
     assert written.delete_count == 3
+
+
+def test_vectors_without_a_snapshot_are_all_of_the_files_own(storage: Storage) -> None:
+    container = puffin.encode([puffin.deletion_vector(DeleteVector.of([n]), DATA_FILE) for n in (2, 7)], {})
+    path = storage.join("two.puffin")
+    storage.write_exclusive(path, container.data)
+    found = read_deletes(storage, path, "puffin", 4, 1)
+    assert (found.positions.tolist(), found.snapshots.tolist()) == ([2, 7], [4, 4])
+
+
+def test_vectors_of_which_only_some_have_a_snapshot_are_damaged(storage: Storage) -> None:
+    tag = {"ducklake-snapshot-id": "3"}
+    blobs = [
+        puffin.deletion_vector(DeleteVector.of([n]), DATA_FILE, properties=known) for n, known in ((2, tag), (7, {}))
+    ]
+    path = storage.join("mixed.puffin")
+    storage.write_exclusive(path, puffin.encode(blobs, {}).data)
+    with pytest.raises(DamagedFileError, match="contradict each other"):
+        read_deletes(storage, path, "puffin", 4, 1)
 
 
 def test_a_format_without_containers_keeps_several_snapshots_in_parquet(storage: Storage) -> None:
