@@ -20,6 +20,12 @@ from lakedbapi.model.scan import FileGroup
 from lakedbapi.model.sql_types import quote_identifier
 from lakedbapi.model.types import Schema
 
+_ROW_NUMBERS = {
+    ROW_ID: (model.ROW_ID_FIELD, "row_id_start", " + file_row_number"),
+    ROW_SNAPSHOT: (model.ROW_SNAPSHOT_FIELD, "snapshot_id", ""),
+}
+"""The field that may embed what each row has, the column of the file list that tells it else, and what to add there."""
+
 
 def files_sql(
     schema: Schema,
@@ -114,11 +120,10 @@ def _extra(kind: str, piece: Piece, source: Source, per_file: PerFile) -> str:
         return "file_row_number"
     if kind == FILENAME:
         return "filename"
-    if kind == ROW_ID:
-        number = f"{per_file.value(piece.column('row_id_start'), 'BIGINT')} + file_row_number"
-        embedded = model.ROW_ID_FIELD
-    else:
-        assert kind == ROW_SNAPSHOT
-        number = per_file.value(piece.column("snapshot_id"), "BIGINT")
-        embedded = model.ROW_SNAPSHOT_FIELD
-    return f"coalesce({source.embedded(embedded)}, {number})" if embedded in piece.group.embedded else f"({number})"
+    embedded, listed, number = _ROW_NUMBERS[kind]
+    values = piece.column(listed)
+    if embedded not in piece.group.embedded:
+        return f"({per_file.value(values, 'BIGINT')}{number})"
+    if values.null_count == len(values):
+        return source.embedded(embedded)
+    return f"coalesce({source.embedded(embedded)}, {per_file.value(values, 'BIGINT')}{number})"
