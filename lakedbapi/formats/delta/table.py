@@ -189,9 +189,19 @@ class DeltaTable:
                 state = first_state(self.root, actions, segment.version, time)
             else:
                 state = state.after(actions, segment.version, time)
-            state = self._timed(state, actions)
+            return self._timed(state, actions)
         assert state is not None
-        return state
+        return self._of_checkpoint(listing, state)
+
+    def _of_checkpoint(self, listing: LogListing, state: TableState) -> TableState:
+        """`state` with the time of its commit, which a checkpoint does not tell."""
+        commit = listing.commits.get(state.version)
+        if commit is None:
+            return state
+        state = replace(state, timestamp=commit_times(_until(listing.commits, state.version))[state.version])
+        if _first_recorded(state) is None:
+            return state
+        return self._timed(state, parse_commits(self._read([(state.version, commit.path)])))
 
     def _timed(self, state: TableState, actions: Actions) -> TableState:
         """`state` with the time that its commit, the last of `actions`, has in it, where that is switched on."""

@@ -99,6 +99,9 @@ def test_large_commits_are_read_whole(odd: list[dict[str, Any]], piece: int, mon
     for version, actions in enumerate((first, second)):
         entries = [{"commitInfo": {"operation": "WRITE"}}, *({"add": action} for action in actions)]
         entries.insert(5, {"txn": {"appId": "app", "version": version}})
+        entries.insert(6, {"metaData": {"id": "one", "schemaString": "{}", "name": f"{version}"}})
+        entries.insert(7, {"protocol": {"minReaderVersion": 1, "minWriterVersion": version + 2}})
+        entries.insert(8, {"domainMetadata": {"domain": "d", "configuration": f"{version}", "removed": False}})
         entries.append({"remove": {"path": f"{version}", "dataChange": True}})
         content = "".join(json.dumps(entry, separators=(",", ":")) + "\r\n\n" for entry in entries).encode()
         assert len(content) > 500_000
@@ -107,3 +110,6 @@ def test_large_commits_are_read_whole(odd: list[dict[str, Any]], piece: int, mon
     assert found.adds == from_json(first + second, [0] * len(first) + [1] * len(second), ADDS)
     assert (found.removes["path"].to_pylist(), found.removes["version"].to_pylist()) == (["0", "1"], [0, 1])
     assert (found.txns["app"].version, sorted(found.infos)) == (1, [0, 1])
+    assert found.metadata is not None
+    assert found.protocol is not None
+    assert (found.metadata.name, found.protocol.min_writer, found.domains["d"].configuration) == ("1", 3, "1")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from urllib.parse import quote
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -11,6 +12,7 @@ import pytest
 
 from lakedbapi.errors import DataError, NotSupportedError, OperationalError, ProgrammingError
 from lakedbapi.formats.delta.actions import Metadata, Protocol
+from lakedbapi.formats.delta.columns import TEXT_MAP
 from lakedbapi.formats.delta.table import DeltaTable
 from lakedbapi.storage.filesystem import Storage
 from tests.formats.delta.conftest import Connect
@@ -109,6 +111,18 @@ def test_a_file_with_another_vector_is_another_key(connect: Connect, tmp_path: P
     assert ids(connect, table) == []
 
 
+def test_vectors_at_two_places_of_a_file_are_two(table: Table) -> None:
+    vector = {"storageType": "u", "pathOrInlineDv": "vBn[lx{q8@P<9BNH/isA", "sizeInBytes": 36, "cardinality": 2}
+    add = table.file("a.parquet", [1, 2, 3])
+    first, second = (with_vector(add, {**vector, "offset": offset}) for offset in (1, 45))
+    table.commit(first)
+    table.commit(remove(first), second)
+    table.commit(remove(first))
+    assert paths(table) == ["a.parquet"]
+    table.commit(remove(second))
+    assert paths(table) == []
+
+
 def test_an_add_of_a_live_file_takes_its_place(connect: Connect, table: Table) -> None:
     add = table.file("a.parquet", [1, 2])
     table.commit(add)
@@ -195,10 +209,48 @@ def test_the_hint_at_the_last_checkpoint_is_but_a_hint(connect: Connect, table: 
 )
 def test_checkpoints_that_were_not_finished_are_passed_over(connect: Connect, table: Table, name: str) -> None:
     table.commit(table.file("a.parquet", [1]))
-    content = checkpoint(table, 1).read_bytes() if ".00" in name and name.endswith("parquet") else b""
+    content = checkpoint(table, 1, add=[]).read_bytes() if ".00" in name and name.endswith("parquet") else b""
     (table.log / f"{1:020}.checkpoint.parquet").unlink(missing_ok=True)
     (table.log / f"{1:020}.{name}").write_bytes(content)
     assert ids(connect, table) == [1]
+
+
+def test_parts_of_two_checkpoints_make_none(connect: Connect, table: Table) -> None:
+    table.commit(table.file("a.parquet", [1]))
+    for part, parts in ((1, 2), (2, 3)):
+        checkpoint(table, 1, f"checkpoint.{part:010}.{parts:010}.parquet", add=[])
+    assert ids(connect, table) == [1]
+
+
+def test_a_checkpoint_may_have_its_files_beside_it(connect: Connect, table: Table) -> None:
+    """In the JSON form, whose parts have names that are escaped."""
+    table.commit(add := table.file("a.parquet", [1]))
+    table.commit(gone := table.file("b.parquet", [2]))
+    first = [json.loads(line) for line in (table.log / f"{0:020}.json").read_text().splitlines()]
+    domains = [{"domain": name, "configuration": "{}", "removed": name == "old"} for name in ("old", "new")]
+    names = [f"{kind} 1.parquet" for kind in ("add", "remove")]
+    sidecars = table.log / "_sidecars"
+    sidecars.mkdir()
+    for name, action in zip(names, (add, remove(gone)), strict=True):
+        kind = next(iter(action))
+        fields = {**action[kind], "partitionValues": []}
+        type = pa.struct([(key, TEXT_MAP if value == [] else pa.scalar(value).type) for key, value in fields.items()])
+        pq.write_table(pa.table({kind: pa.array([fields], type)}), sidecars / name)
+    actions = [
+        {"checkpointMetadata": {"version": 2}},
+        *first,
+        *({"domainMetadata": domain} for domain in domains),
+        *({"sidecar": {"path": quote(name), "sizeInBytes": 1, "modificationTime": 1}} for name in names),
+    ]
+    path = table.log / f"{2:020}.checkpoint.{'0' * 8}-0000-0000-0000-{'0' * 12}.json"
+    path.write_text("".join(json.dumps(action) + "\n" for action in actions))
+    assert ids(connect, table) == [1]
+    root = f"{table.path}/"
+    state = DeltaTable(Storage.of(root), root).latest()
+    assert state.tombstones["path"].to_pylist() == ["b.parquet"]
+    assert list(state.domains) == ["new"]
+    table.commit({"domainMetadata": {**domains[1], "removed": True}})
+    assert list(DeltaTable(Storage.of(root), root).latest().domains) == []
 
 
 def test_a_damaged_checkpoint_is_passed_over_while_the_commits_are_there(connect: Connect, table: Table) -> None:

@@ -15,6 +15,8 @@ import pytest
 import lakedbapi
 from lakedbapi.errors import ProgrammingError
 from lakedbapi.formats.delta.intervals import milliseconds
+from lakedbapi.formats.delta.table import DeltaTable
+from lakedbapi.storage.filesystem import Storage
 from tests.formats.delta.committed import commit, info, of_kind, rows, values, versions
 from tests.formats.delta.conftest import Connect
 
@@ -61,6 +63,36 @@ def test_a_checkpoint_stands_for_the_log_before_it(lake: lakedbapi.Connection, t
         assert values(fresh, "SELECT count(*) FROM t") == [9 * 98]
     (remove, *_) = of_kind(commit(table), "remove")
     assert remove["deletionVector"]["cardinality"] == 1
+
+
+def test_a_checkpoint_has_all_that_the_log_has(lake: lakedbapi.Connection, table: Path) -> None:
+    """Tombstones with their vectors, progress of applications, configuration of domains."""
+    lake.execute("CREATE TABLE t (i BIGINT) WITH ('delta.enableRowTracking' = 'true')")
+    lake.execute("INSERT INTO t SELECT i FROM range(100) r(i)")
+    for number in (5, 50):
+        lake.execute("DELETE FROM t WHERE i = ?", [number])
+    said = [
+        {"txn": {"appId": "stream", "version": 7, "lastUpdated": 5}},
+        {"txn": {"appId": "other", "version": 1}},
+        {"domainMetadata": {"domain": "app", "configuration": "{}", "removed": False}},
+    ]
+    version = versions(table)[-1] + 1
+    (table / "_delta_log" / f"{version:020}.json").write_text("".join(json.dumps(action) + "\n" for action in said))
+    root = f"{table}/"
+    before = DeltaTable(Storage.of(root), root).latest()
+    assert [row["deletion_vector"] is None for row in before.tombstones.to_pylist()] == [True, False]
+    lake.execute("CHECKPOINT")
+    for path in log(table, "*.json"):
+        path.unlink()
+    after = DeltaTable(Storage.of(root), root).latest()
+    assert (after.protocol, after.metadata) == (before.protocol, before.metadata)
+    assert (after.txns, after.domains) == (before.txns, before.domains)
+    assert len(after.txns) == len(after.domains) == 2
+    untold = ["version", "data_change"]
+    for name in ("files", "tombstones"):
+        one, two = (getattr(state, name) for state in (before, after))
+        kept = [column for column in one.column_names if column not in untold]
+        assert two.select(kept).to_pylist() == one.select(kept).to_pylist()
 
 
 def test_checkpoints_are_written_when_it_is_their_turn(lake: lakedbapi.Connection, table: Path) -> None:
@@ -186,6 +218,26 @@ def test_times_of_commits_ascend_though_a_clock_goes_back(
         lake.execute("INSERT INTO t VALUES (?)", [number])
     first, *later = (info(table, version)["inCommitTimestamp"] for version in versions(table))
     assert later == [first + 1, first + 2]
+
+
+def test_times_of_commits_ascend_from_that_of_a_checkpoint(
+    lake: lakedbapi.Connection, table: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As after a writer whose clock goes ahead."""
+    ahead = time.time_ns() + 3600 * 10**9
+    with monkeypatch.context() as patched:
+        patched.setattr(time, "time_ns", lambda: ahead)
+        lake.execute(
+            "CREATE TABLE t (i BIGINT) WITH "
+            "('delta.enableInCommitTimestamps' = 'true', 'delta.checkpointInterval' = '2')"
+        )
+        for number in range(2):
+            lake.execute("INSERT INTO t VALUES (?)", [number])
+    assert log(table, f"{2:020}.checkpoint.parquet")
+    with lakedbapi.connect(f"delta:///{table.parent}", autocommit=True) as fresh:
+        fresh.execute("INSERT INTO t VALUES (9)")
+    first, *later = (info(table, version)["inCommitTimestamp"] for version in versions(table))
+    assert later == [first + 1, first + 2, first + 3]
 
 
 def test_times_in_commits_are_switched_on_later(lake: lakedbapi.Connection, table: Path) -> None:

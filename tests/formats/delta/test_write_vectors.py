@@ -62,6 +62,8 @@ def test_a_file_has_an_end(storage: Storage, monkeypatch: pytest.MonkeyPatch) ->
     files = VectorFiles(storage, storage.root, prefix_length=2)
     descriptors = files.write(vectors)
     assert len(files.written) == 5
+    sizes = [descriptor["sizeInBytes"] for descriptor in descriptors]
+    assert [Path(path).stat().st_size for path in files.written] == [1 + 4 + size + 4 for size in sizes]
     assert all(len(descriptor["pathOrInlineDv"]) == 22 for descriptor in descriptors)
     assert {Path(path).parent.name for path in files.written} == {d["pathOrInlineDv"][:2] for d in descriptors}
     assert read_vectors(storage, storage.root, descriptors) == vectors
