@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from datetime import datetime
 from types import TracebackType
-from typing import Any
+from typing import Any, NoReturn
 
 import pyarrow as pa
 
@@ -242,6 +242,9 @@ class Connection:
                 self.commit()
         finally:
             self.close()
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("cannot pickle or copy a Connection: let each process, or each part of a program, connect")
 
     def __repr__(self) -> str:
         state = "closed" if self.closed else "open"

@@ -6,7 +6,7 @@ import importlib.util
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import pyarrow as pa
 
@@ -238,6 +238,9 @@ class Cursor:
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         self.close()
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("cannot pickle or copy a Cursor: fetch its rows, or take another one with connection.cursor()")
 
     def __repr__(self) -> str:
         state = "closed" if self._closed else "with a result" if self._stream is not None else "idle"

@@ -19,7 +19,7 @@ from lakedbapi.dml.row_source import RowSource, given_fields, mismatch, projecti
 from lakedbapi.dml.sources import conjunction
 from lakedbapi.dml.target import Target
 from lakedbapi.dml.update import Updating, update
-from lakedbapi.dml.values import cast, default, field_named, given_value
+from lakedbapi.dml.values import assigned_field, cast, default, field_named, given_value
 from lakedbapi.errors import DataError, ProgrammingError
 from lakedbapi.model.sql_types import sql_type
 from lakedbapi.query.shown import has_stars
@@ -99,6 +99,7 @@ def _update(context: Context, statement: Update, parameters: ParameterTable) -> 
     keys = {column: name for column, name in keys.items() if column.casefold() not in changed}
     if not keys or not _distinct(target, keys, parameters):
         raise NotTabularError
+    parameters.check_texts((a.value, assigned_field(target, a)) for a in statement.assignments)
     assignments = tuple(
         assignment if assignment.value is None else replace(assignment, value=parameters.in_place(assignment.value))
         for assignment in statement.assignments
@@ -207,6 +208,7 @@ def _source(target: Target, statement: Insert, parameters: ParameterTable) -> Ro
         raise mismatch(target, len(given), len(items))
     if any(item.find(exp.Query) for item in items):
         raise NotTabularError
+    parameters.check_texts(zip(items, given, strict=True))
     values = [
         default(target, field)
         if (0, i) in statement.defaults

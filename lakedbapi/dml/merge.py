@@ -26,7 +26,7 @@ from lakedbapi.dml.new_rows import NewRows
 from lakedbapi.dml.returning import Returning
 from lakedbapi.dml.sources import conjunction, named, with_clause
 from lakedbapi.dml.target import Target
-from lakedbapi.dml.values import assigned, cast, default, field_named, fields_named, given_value, kept
+from lakedbapi.dml.values import assigned, cast, default, field_named, fields_named, given_value, kept, refuse_nan
 from lakedbapi.errors import ProgrammingError
 from lakedbapi.model.sql_types import quote_identifier
 from lakedbapi.query.prune import prune
@@ -162,6 +162,7 @@ class _Reading:
                 self._check_width(len(action.assignments), "VALUES has")
             for field, assignment in zip(named_fields, action.assignments, strict=True):
                 if assignment.value is not None:
+                    refuse_nan(self._target, assignment.value, field)
                     given[field.name] = given_value(f"({render_side(assignment.value)})", field)
         elif action.star is not None:
             given = self._from_source(action.star)

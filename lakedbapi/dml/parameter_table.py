@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime
 import decimal
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -15,7 +15,8 @@ from lakedbapi.dml.row_source import item_sql
 from lakedbapi.engine.base import RelationName
 from lakedbapi.engine.duckdb.parameters import to_duckdb
 from lakedbapi.errors import DataError
-from lakedbapi.model.sql_types import quote_identifier
+from lakedbapi.model.sql_types import quote_identifier, sql_type
+from lakedbapi.model.types import Field
 from lakedbapi.sql.nulls import parameter_name
 
 PARAMETERS = RelationName.local("_lake_parameters")
@@ -86,6 +87,15 @@ class ParameterTable:
         kinds = self._kinds.get(name.casefold(), [])
         values = [f"CAST({_reference(name, kind)} AS {type})" for kind in kinds]
         return "NULL" if not values else values[0] if len(values) == 1 else f"COALESCE({', '.join(values)})"
+
+    def check_texts(self, items: Iterable[tuple[exp.Expression | None, Field]]) -> None:
+        """NotTabularError when a value is NaN that stands for a text, which is an error of its parameter set."""
+        for item, field in items:
+            name = None if item is None else parameter_name(item)
+            if name is not None and sql_type(field.type) == "VARCHAR":
+                floats = "float" in self._kinds.get(name.casefold(), [])
+                if floats and pc.any(pc.is_nan(self.rows.column(_column(name, "float")))).as_py():
+                    raise NotTabularError
 
     def in_place(self, expression: exp.Expression) -> exp.Expression:
         """`expression` with columns of the table in place of its parameters."""

@@ -13,7 +13,7 @@ from sqlglot import exp
 from lakedbapi.dml.blame import blaming
 from lakedbapi.dml.sources import named, with_clause
 from lakedbapi.dml.target import Target
-from lakedbapi.dml.values import default, fields_named, given_value
+from lakedbapi.dml.values import default, fields_named, given_value, refuse_nan
 from lakedbapi.engine.base import Query, RelationName
 from lakedbapi.errors import ProgrammingError
 from lakedbapi.model.sql_types import quote_literal
@@ -125,6 +125,8 @@ def _values(
     for row in rows:
         if len(row) != len(given):
             raise mismatch(target, len(given), len(row))
+        for value, field in zip(row, given, strict=True):
+            refuse_nan(target, value, field)
     casts = [
         [
             default(target, field) if (i, k) in statement.defaults else given_value(item_sql(item), field)

@@ -5,14 +5,16 @@ from __future__ import annotations
 import difflib
 from collections.abc import Callable, Mapping, Sequence
 
+import numpy as np
 from sqlglot import exp
 
 from lakedbapi.dml.target import Target
-from lakedbapi.errors import ProgrammingError
+from lakedbapi.errors import DataError, ProgrammingError
 from lakedbapi.model.catalog import TableInfo
 from lakedbapi.model.sql_types import quote_identifier, sql_type
 from lakedbapi.model.types import Field, Struct
 from lakedbapi.query.stored import runnable_default
+from lakedbapi.sql.nulls import parameter_name
 from lakedbapi.sql.statements import Assignment
 
 Render = Callable[[exp.Expression], str]
@@ -30,6 +32,19 @@ def given_value(sql: str, field: Field) -> str:
             f"column {field.name!r} is GENERATED ALWAYS AS IDENTITY and takes no values: leave it out, or write DEFAULT"
         )
     return cast(sql, field)
+
+
+def refuse_nan(target: Target, item: exp.Expression, field: Field) -> None:
+    """DataError for a parameter that is NaN and stands for a text: pandas and NumPy mean a missing value by it."""
+    name = parameter_name(item)
+    if name is None or sql_type(field.type) != "VARCHAR":
+        return
+    value = target.context.parameters.get(name)
+    if isinstance(value, (float, np.floating)) and np.isnan(value):
+        raise DataError(
+            f"value for column {target.table.name}.{field.name}: parameter ${name} is NaN, which is no text; "
+            "pass None for NULL (of a pandas frame: frame.astype(object).where(frame.notna(), None))"
+        )
 
 
 def default(target: Target, field: Field) -> str:
@@ -67,14 +82,17 @@ def assigned(target: Target, assignments: Sequence[Assignment], render: Render) 
     """SQL for the new value of every column that `assignments` change, by column name. It may read the target's row."""
     paths: dict[str, dict[tuple[str, ...], Assignment]] = {}
     for assignment in assignments:
-        column, path = _column_and_path(target, assignment.column)
+        column, path, _ = _column_and_path(target, assignment.column)
         given = paths.setdefault(column.name, {})
         if any(path[: len(other)] == other or other[: len(path)] == path for other in given):
             raise ProgrammingError(f"{'.'.join(assignment.column)} of table {target.table.name} is assigned twice")
         given[path] = assignment
 
     def new_value(field: Field, value: exp.Expression | None) -> str:
-        return default(target, field) if value is None else given_value(f"({render(value)})", field)
+        if value is None:
+            return default(target, field)
+        refuse_nan(target, value, field)
+        return given_value(f"({render(value)})", field)
 
     return {
         name: _new_value(field_named(target.table, name), target.column(name), given, (), new_value)
@@ -82,15 +100,21 @@ def assigned(target: Target, assignments: Sequence[Assignment], render: Render) 
     }
 
 
-def _column_and_path(target: Target, names: tuple[str, ...]) -> tuple[Field, tuple[str, ...]]:
-    """The column and the casefolded path of struct fields in it; the target's name may stand before the column."""
+def assigned_field(target: Target, assignment: Assignment) -> Field:
+    """The column, or the field of a struct, that gets the value."""
+    return _column_and_path(target, assignment.column)[2]
+
+
+def _column_and_path(target: Target, names: tuple[str, ...]) -> tuple[Field, tuple[str, ...], Field]:
+    """The column, the casefolded path of struct fields in it and the field there; the target's name may stand before
+    the column."""
     if target.table.schema.get(names[0]) is None:
         names = names[target.path_length([name.casefold() for name in names[:-1]]) :]
     field = field_named(target.table, names[0])
     inner = field
     for name in names[1:]:
         inner = _member(target, inner, name, names)
-    return field, tuple(name.casefold() for name in names[1:])
+    return field, tuple(name.casefold() for name in names[1:]), inner
 
 
 def _member(target: Target, field: Field, name: str, path: tuple[str, ...]) -> Field:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import copy
 import os
+import pickle
 import subprocess
 import sys
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -372,3 +375,11 @@ def test_options_alone_make_no_snapshot(items: Cursor, connect: Connect) -> None
     items.execute("ALTER TABLE items SET ('lake.write_mode' = 'copy-on-write')")
     items.connection.commit()
     assert items.connection.snapshot_id == before
+
+
+@pytest.mark.parametrize("duplicate", [pickle.dumps, copy.copy, copy.deepcopy])
+def test_connections_and_cursors_cannot_be_duplicated(cursor: Cursor, duplicate: Callable[[object], object]) -> None:
+    for what in (cursor.connection, cursor):
+        with pytest.raises(TypeError, match=f"cannot pickle or copy a {type(what).__name__}: "):
+            duplicate(what)
+    assert cursor.execute("SELECT 1").fetchall() == [(1,)]

@@ -68,7 +68,7 @@ def to_duckdb(value: object, where: str) -> object:
     if isinstance(value, (bytearray, memoryview)):
         return bytes(value)
     if isinstance(value, (list, tuple, set, frozenset, range)):
-        return [to_duckdb(item, where) for item in value]
+        return _list([to_duckdb(item, where) for item in value], where)
     if isinstance(value, dict):
         return {key: to_duckdb(item, where) for key, item in value.items()}
     if isinstance(value, np.generic):
@@ -79,12 +79,29 @@ def to_duckdb(value: object, where: str) -> object:
         return to_duckdb(value.to_pylist(), where)
     if type(value).__name__ == "NAType":  # pandas' NA, without importing it
         return None
+    if hasattr(value, "isna"):
+        return _pandas(value, where)
     if hasattr(value, "tolist"):  # arrays of NumPy, pandas, Arrow and Python
         return to_duckdb(value.tolist(), where)
     raise DataError(
         f"Parameter {where}: a value of type {type(value).__module__}.{type(value).__qualname__} has no SQL type."
         " Pass a number, text, bytes, date, time, datetime, timedelta, UUID, list, dict or None."
     )
+
+
+def _list(items: list[object], where: str) -> list[object]:
+    """DataError for NaN among texts, which would become one: pandas and NumPy mean a missing value by it."""
+    if any(isinstance(item, float) and item != item for item in items) and any(isinstance(item, str) for item in items):
+        raise DataError(f"Parameter {where}: NaN among texts is no text. Pass None for NULL.")
+    return items
+
+
+def _pandas(value: Any, where: str) -> list[object]:
+    """A series, index or array. Types of pandas' own have NaN or NA for a missing value; NaN of NumPy's is a number."""
+    items = [to_duckdb(item, where) for item in value.tolist()]
+    if isinstance(value.dtype, np.dtype):
+        return _list(items, where)
+    return [None if is_missing else item for item, is_missing in zip(items, value.isna(), strict=True)]
 
 
 def _integer(value: int, where: str) -> object:
