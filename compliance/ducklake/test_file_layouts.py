@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import sqlite3
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 
 from compliance.ducklake.lakes import Ours, Program, Shared, Theirs, assert_same_rows, changes, script, texts
-from compliance.peers.lakes import Place
+from compliance.peers.lakes import Place, on_sqlite
 from compliance.peers.peer import Peer
 
 
@@ -53,6 +55,40 @@ def test_deletion_vectors(shared: Shared) -> None:
             assert reader.value("SELECT count(*) FROM t") == 800 - 100 * number
             assert reader.value("SELECT count(*) FROM t WHERE i % 10 = 3") == 0
     assert shared.ours.value("SELECT count(*) FROM t AT (VERSION => 2)") == 1000
+
+
+@pytest.mark.parametrize("embedded", [True, False])
+def test_a_delete_file_that_took_the_place_of_another_one_is_gone_on_from(
+    tmp_path: Path, peer: Peer, embedded: bool
+) -> None:
+    """Old lakes keep the one before, which ended, for the snapshots that saw it."""
+    place = on_sqlite(tmp_path)
+    theirs = Theirs(peer, place)
+    peer.execute("CALL ducklake_set_option('lake', 'data_inlining_row_limit', '0')")
+    script(theirs, "CREATE TABLE t(i int);\nINSERT INTO t SELECT * FROM range(20);\nDELETE FROM t WHERE i = 1")
+    with sqlite3.connect(tmp_path / "catalog.sqlite") as catalog:
+        first = catalog.execute("SELECT * FROM ducklake_delete_file").fetchall()
+    theirs.execute("DELETE FROM t WHERE i = 2")
+    with sqlite3.connect(tmp_path / "catalog.sqlite") as catalog:
+        ((name,),) = catalog.execute("SELECT path FROM ducklake_delete_file").fetchall()
+        (path,) = (path for path in place.data_files if path.name == name)
+        rows = pq.read_table(path)
+        pq.write_table(rows if embedded else rows.drop_columns("_ducklake_internal_snapshot_id"), path)
+        catalog.execute(
+            "UPDATE ducklake_delete_file SET begin_snapshot = 4, partial_max = NULL, footer_size = NULL, "
+            f"file_size_bytes = {path.stat().st_size}"
+        )
+        catalog.execute(f"INSERT INTO ducklake_delete_file VALUES ({', '.join('?' * len(first[0]))})", first[0])
+        catalog.execute("UPDATE ducklake_delete_file SET end_snapshot = 4 WHERE begin_snapshot = 3")
+        catalog.execute("DELETE FROM ducklake_files_scheduled_for_deletion")
+    ours = Ours(place)
+    shared = Shared(place, ours, theirs, False)
+    assert_same_rows(shared, "t")
+    ours.execute("DELETE FROM t WHERE i = 5")
+    assert_same_rows(shared, "t")
+    deleted = [("3", "1", "delete", "1"), ("4", "2", "delete", "2"), ("5", "5", "delete", "5")]
+    assert changes(ours, "t", 3, 5) == deleted
+    ours.close()
 
 
 def test_two_delete_files_of_one_data_file_add_up(shared: Shared) -> None:

@@ -264,7 +264,7 @@ _OPTIONS: Mapping[str, str] = {
     "delete_older_than": "Age from which unused files are removed",
     "expire_older_than": "Age from which snapshots expire",
     "auto_compact": "Whether maintenance may compact the table",
-    "per_thread_output": "Whether each thread writes a file of its own",
+    "per_thread_output": "Whether each thread of DuckDB writes a file of its own",
     "sort_on_insert": "Whether new rows are sorted by the table's sort keys",
     "write_deletion_vectors": "Whether deletes are written as deletion vectors",
 }

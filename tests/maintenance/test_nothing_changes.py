@@ -99,6 +99,19 @@ def test_row_ids_that_adjoin_are_left_out_of_merged_files(lake: Lake, between: t
     assert (rows(lake, last), changes(lake, 1, last)) == before
 
 
+@pytest.mark.parametrize("seed", quick(1, range(4)))
+def test_a_part_of_the_history_has_its_part_of_the_changes(lake: Lake, seed: int) -> None:
+    """Whether its rows lie in files that were merged, rewritten or flushed since, or will end later."""
+    choice = random.Random(seed)
+    grow(lake, seed)
+    last = newest(lake)
+    everything = [row[:4] for row in changes(lake, 0, last)]
+    for first in choice.sample(range(2, last), 4):
+        end = min(first + choice.randint(0, 3), last)
+        part = [row[:4] for row in changes(lake, first, end)]
+        assert part == [row for row in everything if first <= row[0] <= end], (first, end)
+
+
 @pytest.mark.parametrize("seed", quick(1, range(6)))
 def test_kept_snapshots_stay_when_any_others_expire(lake: Lake, seed: int) -> None:
     choice = random.Random(seed)

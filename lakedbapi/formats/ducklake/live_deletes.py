@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
+import numpy as np
 from sqlalchemy import select
 from sqlalchemy.engine import Connection
 from sqlalchemy.sql import ColumnElement
@@ -117,9 +118,11 @@ class DeleteFiles:
         return {written.path for written in self._written.values()}
 
     def deletions(self, file: LiveDeleteFile) -> Deletions:
-        return read_deletes(
+        """Since the file's own snapshot: until then another one has told of earlier deletes, if there were some."""
+        found = read_deletes(
             self._storage, file.path, file.format, file.begin_snapshot, file.data_file_id, file.encryption_key
         )
+        return replace(found, snapshots=np.maximum(found.snapshots, file.begin_snapshot))
 
     def write_all(self, writes: Sequence[tuple[DeletePlace, str, LiveDeleteFile | None, DeleteVector, int]]) -> None:
         """`write` with each of these arguments, several at once: each waits for the storage."""

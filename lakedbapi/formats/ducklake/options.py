@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
@@ -89,6 +90,9 @@ def checked(name: str, value: str | None) -> str | None:
     stored = rule(value.strip())
     if stored is None:
         raise ProgrammingError(f"option {name} cannot be {value!r}: {_HINTS[rule]}")
+    if (name, stored) == ("per_thread_output", "true"):
+        text = "option per_thread_output has an effect in DuckDB only: a statement here writes as few files as it can"
+        warnings.warn(text, stacklevel=2)
     return stored
 
 

@@ -26,6 +26,7 @@ def feed(lake: Lake, first: int, last: int, name: str = "t") -> list[Change]:
         relation = ScanRelation(change.scan, {ROW_ID: "row_id", ROW_SNAPSHOT: "own"})
         query = Query("FROM lake.main.changes", {RelationName("lake", "main", "changes"): relation})
         rows = lake.engine.fetch(query)
+        assert change.snapshot is None or first <= change.snapshot <= last
         for row in rows.to_pylist():
             snapshot = row["own"] if change.snapshot is None else change.snapshot
             if first <= snapshot <= last:
@@ -62,6 +63,7 @@ def test_inserts_deletes_and_updates_of_files(filled: Lake, duckdb: Peer) -> Non
     ]
     assert feed(filled, 1, 6) == expected
     assert feed(filled, 4, 5) == expected[7:10]
+    assert feed(filled, 2, 5) == expected[:10], "the file ends later"
     assert peers_feed(duckdb, 1, 6) == expected
     assert feed(filled, 7, 6) == []
 
@@ -134,6 +136,7 @@ def test_compaction_changes_nothing(filled: Lake, duckdb: Peer, compaction: str)
     assert len(before) == 6 + 2 + 2
     duckdb.execute(compaction)
     assert feed(filled, 0, 5) == before
+    assert [feed(filled, n, n) for n in range(6)] == [[change for change in before if change[0] == n] for n in range(6)]
     duckdb.execute("SET ducklake_default_data_inlining_row_limit = 0")
     duckdb.execute("DELETE FROM t WHERE i IN (0, 30)")
     assert feed(filled, 0, 6) == [*before, (6, "delete", 0, 0), (6, "delete", 3, 30)]

@@ -172,6 +172,14 @@ def test_an_option_that_is_set_here_is_seen_there(place: Place, lake: Peer) -> N
         catalog.set_option("data_path", "/elsewhere/")
 
 
+def test_an_option_that_only_duckdb_follows_is_kept_with_a_warning(place: Place, lake: Peer) -> None:
+    catalog = open_lake(place)
+    with pytest.warns(UserWarning, match="per_thread_output has an effect in DuckDB only"):
+        catalog.set_option("per_thread_output", "yes")
+    catalog.set_option("sort_on_insert", "true")
+    assert lake.value("SELECT value FROM ducklake_options('lake') WHERE option_name = 'per_thread_output'") == "true"
+
+
 def test_bounds_have_the_columns_type(place: Place, lake: Peer) -> None:
     lake.execute("CREATE TABLE t(i int, d decimal(10,2), ts timestamptz, s varchar, f double, b blob)")
     lake.execute(
