@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from decimal import ROUND_CEILING, ROUND_FLOOR
 from decimal import Decimal as PyDecimal
 from functools import lru_cache
 from typing import Any
@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.json as pj
 
-from lakedbapi.formats.delta.texts import day, instant
+from lakedbapi.formats.delta.texts import EXACT, day, instant
 from lakedbapi.model.arrow import arrow_type
 from lakedbapi.model.scan import ColumnBounds
 from lakedbapi.model.types import Decimal, Field, Scalar
@@ -29,6 +29,9 @@ _CUT = 999
 """Microseconds that writers cut off the time of a bound."""
 _DIGITS = 15
 """Digits of a decimal that survive a writer's detour through floating point."""
+_LOST = 1 << 50
+"""Of what does not survive it, less than this part of the number is lost."""
+_AWAY = {"minValues": ROUND_FLOOR, "maxValues": ROUND_CEILING}
 
 
 def has_bounds(field: Field) -> bool:
@@ -166,22 +169,25 @@ def _count(entry: dict[str, Any], name: str) -> int | None:
 
 
 def _value(entry: dict[str, Any], part: str, name: str, field: Field) -> Any:
-    return bound(_part(entry, part, name), field)
+    return bound(_part(entry, part, name), field, _AWAY[part])
 
 
-def bound(value: Any, field: Field) -> Any:
-    """A bound, as what its Arrow type is stored as; None for what is no value of the column."""
+def bound(value: Any, field: Field, away: str | None = None) -> Any:
+    """A bound, as what its Arrow type is stored as; None for what is no value of the column.
+
+    A decimal whose last digits may be lost is rounded `away`, without a direction it is None.
+    """
     try:
-        return None if value is None else _typed(value, field)
+        return None if value is None else _typed(value, field, away)
     except (ValueError, OverflowError, ArithmeticError):
         return None
 
 
-def _typed(value: Any, field: Field) -> Any:
+def _typed(value: Any, field: Field, away: str | None) -> Any:
     type = field.type
     is_number = isinstance(value, (int, PyDecimal)) and not isinstance(value, bool)
     if isinstance(type, Decimal):
-        return _decimal(value, type) if is_number else None
+        return _decimal(value, type, away) if is_number else None
     assert isinstance(type, Scalar)
     if type.name in _INTEGERS:
         limit = 1 << (int(type.name[3:]) - 1)
@@ -197,9 +203,14 @@ def _typed(value: Any, field: Field) -> Any:
     return instant(value) if type.name in _TIMES else value
 
 
-def _decimal(value: int | PyDecimal, type: Decimal) -> PyDecimal | None:
+def _decimal(value: int | PyDecimal, type: Decimal, away: str | None) -> PyDecimal | None:
     number = PyDecimal(value)
-    digits: Sequence[int] = number.as_tuple().digits
-    if len(digits) > _DIGITS or number.adjusted() >= type.precision - type.scale:
-        return None
-    return number.quantize(PyDecimal(1).scaleb(-type.scale)) if number.as_tuple().exponent != 0 else number
+    exact = not number or number.adjusted() + type.scale < _DIGITS
+    if not exact:
+        if away is None:
+            return None
+        lost = EXACT.divide(EXACT.abs(number), PyDecimal(_LOST))
+        number = EXACT.subtract(number, lost) if away == ROUND_FLOOR else EXACT.add(number, lost)
+    quantum = PyDecimal(1).scaleb(-type.scale, EXACT)
+    found = number.quantize(quantum, None if exact else away, EXACT)
+    return found if found.adjusted() < type.precision - type.scale else None

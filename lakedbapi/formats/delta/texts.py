@@ -21,7 +21,7 @@ _INSTANT = re.compile(
     r"\s*(Z|UTC|[+-]\d\d(?::?\d\d)?(?::?\d\d)?)?",
     re.IGNORECASE,
 )
-_EXACT = Context(prec=76)
+EXACT = Context(prec=76)
 """For decimals of any precision, whatever the program's own context is."""
 _EPOCH = date(1970, 1, 1).toordinal()
 
@@ -68,8 +68,8 @@ def _zone(zone: str | None) -> int:
 
 def _parser(type: Type) -> Callable[[str], Any]:
     if isinstance(type, Decimal):
-        quantum = PyDecimal(1).scaleb(-type.scale, _EXACT)
-        return lambda text: PyDecimal(text).quantize(quantum, context=_EXACT)
+        quantum = PyDecimal(1).scaleb(-type.scale, EXACT)
+        return lambda text: PyDecimal(text).quantize(quantum, context=EXACT)
     assert isinstance(type, Scalar)
     return _PARSERS.get(type.name, int)
 

@@ -59,6 +59,7 @@ def value(connect: Connect, directory: Path, type: str, text: str | None) -> Any
         ("timestamp", "2021-05-06 07:08:09.123456+00", INSTANT),
         ("timestamp", "2021-05-06T09:08:09.123456+02:00", INSTANT),
         ("timestamp", "2021-05-06 09:08:09.123456+0200", INSTANT),
+        ("timestamp", "2021-05-05T23:38:09.123456-07:30", INSTANT),
         ("timestamp", "2021-05-06 00:00:00", datetime.datetime(2021, 5, 6, tzinfo=UTC)),
         ("timestamp", "9999-12-31T23:59:59.999999Z", datetime.datetime(9999, 12, 31, 23, 59, 59, 999999, UTC)),
         ("timestamp_ntz", "2021-05-06 07:08:09.123456", INSTANT.replace(tzinfo=None)),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import json
 from collections.abc import Sequence
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,7 @@ TYPES: dict[str, pa.DataType] = {
     "timestamp": pa.timestamp("us", "UTC"),
     "timestamp_ntz": pa.timestamp("us"),
     "decimal(10,2)": pa.decimal128(10, 2),
-    "decimal(38,18)": pa.decimal128(38, 18),
+    **{f"decimal(38,{scale})": pa.decimal128(38, scale) for scale in (0, 2, 18)},
     "boolean": pa.bool_(),
 }
 
@@ -96,17 +97,43 @@ def test_strings_are_bounded_by_bytes(connect: Connect, tmp_path: Path) -> None:
         ("double", float("nan"), stats(1.5, 1.5)),
         ("date", datetime.date(2020, 1, 1), stats("10000-01-01", "10000-01-01")),
         ("timestamp", datetime.datetime(2020, 1, 1), stats("noon", "noon")),
-        ("decimal(38,18)", "12345678901234567.123456789012345678", stats(1.2345678901234568e16, 1.2345678901234568e16)),
     ],
 )
 def test_what_cannot_be_trusted_keeps_the_file(
     connect: Connect, tmp_path: Path, type: str, value: Any, statistics: str | None
 ) -> None:
-    import decimal
+    where = "v > 6" if type in ("long", "double") else "v > '2019-01-01'"
+    assert read(connect, tmp_path, type, [value], statistics, where) == (1, 1)
 
-    values = [decimal.Decimal(value) if type.startswith("decimal") else value]
-    where = "v > 6" if type in ("long", "double") else "v > '2019-01-01'" if type != "decimal(38,18)" else "v > 3"
-    assert read(connect, tmp_path, type, values, statistics, where) == (1, 1)
+
+@pytest.mark.parametrize(
+    ("type", "value", "bound", "where"),
+    [
+        ("decimal(38,18)", "1.500000000000000001", 1.5, "v > 1.5"),
+        ("decimal(38,18)", "1.499999999999999999", 1.5, "v < 1.5"),
+        ("decimal(38,18)", "-1.500000000000000001", -1.5, "v < -1.5"),
+        ("decimal(38,2)", "10000000000000000.01", 1e16, "v > 10000000000000000"),
+        ("decimal(38,0)", "10000000000000001", 10**16, "v = 10000000000000001"),
+        ("decimal(38,18)", "12345678901234567.123456789012345678", 1.2345678901234568e16, "v < 12345678901234568"),
+        ("decimal(38,0)", "9" * 38, 1e38, f"v = {'9' * 38}"),
+    ],
+)
+def test_decimals_that_went_through_floating_point_are_found(
+    connect: Connect, tmp_path: Path, type: str, value: str, bound: float, where: str
+) -> None:
+    assert read(connect, tmp_path / "in", type, [Decimal(value)], stats(bound, bound), where) == (1, 1)
+    if bound < 1e38:
+        assert read(connect, tmp_path / "out", type, [Decimal(value)], stats(bound, bound), "v = 3") == (0, 0)
+
+
+def test_rows_near_such_a_bound_are_not_deleted(connect: Connect, tmp_path: Path) -> None:
+    """A file is not removed for a condition that holds for its bounds only."""
+    table = Table(tmp_path / "t").create([("v", "decimal(38,18)")])
+    rows = pa.table({"v": pa.array([Decimal("1.500000000000000001")], TYPES["decimal(38,18)"])})
+    table.commit(table.file("a.parquet", rows, stats=stats(1.5, 1.5)))
+    connection = connect(tmp_path, autocommit=True)
+    assert connection.execute("DELETE FROM t WHERE v <= 1.5").rowcount == 0
+    assert connection.execute("SELECT count(*) FROM t").fetchone() == (1,)
 
 
 def test_null_counts_prune(connect: Connect, tmp_path: Path) -> None:
