@@ -200,7 +200,10 @@ def _typed(value: Any, field: Field, away: str | None) -> Any:
         return None
     if type.name == "date":
         return day(value)
-    return instant(value) if type.name in _TIMES else value
+    if type.name in _TIMES:
+        return instant(value)
+    value.encode()  # A ValueError for half of a surrogate pair, where some writers cut texts.
+    return value
 
 
 def _decimal(value: int | PyDecimal, type: Decimal, away: str | None) -> PyDecimal | None:

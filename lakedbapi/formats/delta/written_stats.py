@@ -69,8 +69,9 @@ def loosened(stats: str | None, record_count: int) -> str:
 
 
 def dumps(value: Any) -> str:
-    """JSON in which decimals are numbers, with all their digits."""
+    """JSON in which decimals are numbers, with all their digits, and halves of surrogate pairs stay escaped."""
     text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=_decimal)
+    text = text.encode("utf-8", "backslashreplace").decode()
     return _MARKED.sub(r"\1", text) if _MARK in text else text
 
 

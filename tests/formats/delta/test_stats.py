@@ -12,6 +12,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from tests.formats.delta.committed import commit, of_kind
 from tests.formats.delta.conftest import Connect
 from tests.formats.delta.writing import DV, Table, with_vector
 
@@ -93,6 +94,7 @@ def test_strings_are_bounded_by_bytes(connect: Connect, tmp_path: Path) -> None:
         ("long", 7, stats("5", "5")),
         ("long", 7, stats(1 << 70, 1 << 70)),
         ("long", 7, stats(None, None, nulls=None)),
+        ("string", "x\U0001f600", stats("x\ud83d", "x\ud83d")),
         ("double", 7.5, stats("NaN", "NaN")),
         ("double", float("nan"), stats(1.5, 1.5)),
         ("date", datetime.date(2020, 1, 1), stats("10000-01-01", "10000-01-01")),
@@ -134,6 +136,16 @@ def test_rows_near_such_a_bound_are_not_deleted(connect: Connect, tmp_path: Path
     connection = connect(tmp_path, autocommit=True)
     assert connection.execute("DELETE FROM t WHERE v <= 1.5").rowcount == 0
     assert connection.execute("SELECT count(*) FROM t").fetchone() == (1,)
+
+
+def test_texts_that_were_cut_inside_of_a_character_stay_so(connect: Connect, tmp_path: Path) -> None:
+    table = Table(tmp_path / "t").create([("v", "string")], protocol=DV, delta_enableDeletionVectors="true")
+    cut = stats("x\ud83d", "x\ud83d", count=100)
+    table.commit(table.file("a.parquet", pa.table({"v": ["x\U0001f600"] * 99 + ["x"]}), stats=cut))
+    connection = connect(tmp_path, autocommit=True)
+    assert connection.execute("DELETE FROM t WHERE v = 'x'").rowcount == 1
+    (add,) = of_kind(commit(table.path), "add")
+    assert add["stats"] == cut[:-1].replace(": ", ":").replace(", ", ",") + ',"tightBounds":false}'
 
 
 def test_null_counts_prune(connect: Connect, tmp_path: Path) -> None:
