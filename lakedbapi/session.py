@@ -556,7 +556,7 @@ def _naming(text: str) -> Iterator[None]:
     except Error as error:
         if error.statement is None:
             error.statement = text
-        instead = sql.way_out(text, error) if isinstance(error, ProgrammingError) else None
+        instead = sql.way_out(text, error) if isinstance(error, (ProgrammingError, NotSupportedError)) else None
         if instead is not None:
             raise NotSupportedError(instead, statement=text) from error
         raise

@@ -33,6 +33,10 @@ class AsOf(AliasedReturnsRows):
         self.kind = kind
         self.point = point
 
+    def alias(self, name: str | None = None, flat: bool = False) -> AsOf:
+        """The same under another name; what SQLAlchemy makes otherwise would have two."""
+        return AsOf._construct(self.element, name=name, kind=self.kind, point=self.point)
+
     @property
     def value(self) -> Point:
         """The point itself."""

@@ -68,7 +68,7 @@ def evaluate(
     `rows` are the target's rows, `sources` for each alias the rows that stood beside them (structs), `actions` what
     MERGE did to each, `row_ids` (int64) their ids, NULL for those that were not committed yet.
     """
-    returned, names_row_ids = _with_row_ids(target, returning, sources, known=row_ids is not None)
+    returned, names_row_ids = _told_apart(target, returning, sources, known=row_ids is not None)
     hidden: dict[RelationName, Relation] = {
         ROWS: ScanRelation(Scan(target.table.schema, rows=(RowGroup("returned", rows),)))
     }
@@ -92,10 +92,11 @@ def evaluate(
     return result.reader().read_all(), types
 
 
-def _with_row_ids(
+def _told_apart(
     target: Target, returning: Returning, sources: Sequence[pa.ChunkedArray], *, known: bool
 ) -> tuple[list[exp.Expression], bool]:
-    """The items with the column of `ROW_IDS` in place of the target's `rowid`, and whether there is any.
+    """The items with the column of `ROW_IDS` in place of the target's `rowid`, and whether there is any. What the
+    sources have, too, without a name before it, is the target's.
 
     NotSupportedError for other hidden columns, and for row ids that are not `known`: rows that a statement makes have
     no place and no lasting row id before they are committed.
@@ -105,10 +106,15 @@ def _with_row_ids(
         for alias, rows in zip(returning.sources, sources, strict=True)
     }
     shown = {(alias, name.casefold()) for alias, names in beside.items() for name in names}
+    both = {name for alias, name in shown if alias == target.name.casefold()}
+    both &= {name for alias, name in shown if alias != target.name.casefold()}
     shown |= {("", name) for _, name in shown}
     items, is_named = [], False
     for item in returning.items:
         changed: Any = item.copy()
+        for column in changed.find_all(exp.Column):
+            if not column.table and column.name.casefold() in both and not column.find_ancestor(exp.Query, exp.Lambda):
+                column.set("table", exp.to_identifier(target.name, quoted=True))
         for column in [column for column in changed.find_all(exp.Column) if _is_own_hidden(target, column, shown)]:
             if column.name.casefold() != "rowid" or not known:
                 raise _not_yet(target, column.name.casefold())

@@ -194,6 +194,7 @@ def _whole_number(reader: Reader) -> int:
 
 def _column_constraint(reader: Reader, column: str, label: str | None) -> Constraint:
     if reader.accept("primary", "key") or reader.accept("key"):
+        _accept_order(reader)
         return _unenforced(reader, Constraint("primary key", label, (column,)))
     if reader.accept("unique"):
         reader.accept("key")
@@ -211,17 +212,33 @@ def read_constraint(reader: Reader) -> Constraint:
     label = reader.identifier("the name of a constraint") if reader.accept("constraint") else None
     if reader.accept("primary", "key"):
         _refuse_left_out(reader)
-        return _unenforced(reader, Constraint("primary key", label, reader.column_list()))
+        return _unenforced(reader, Constraint("primary key", label, _key_columns(reader)))
     if reader.accept("unique"):
         _refuse_left_out(reader)
         if (reader.accept("key") or reader.accept("index")) and not reader.at("("):
             label = label or reader.identifier("the name of a key")
-        return _unenforced(reader, Constraint("unique", label, reader.column_list()))
+        return _unenforced(reader, Constraint("unique", label, _key_columns(reader)))
     if reader.at("check"):
         return _check(reader, label)
     if reader.accept("foreign", "key"):
         return _unenforced(reader, _references(reader, label, reader.column_list()))
     raise reader.error("expected PRIMARY KEY, UNIQUE, CHECK or FOREIGN KEY")
+
+
+def _key_columns(reader: Reader) -> tuple[str, ...]:
+    """`(a, b DESC)`: the order is that of an index, which lake tables do not have."""
+    names = []
+    for item in reader.bracketed().items():
+        names.append(item.identifier("a column name"))
+        _accept_order(item)
+        item.expect_end()
+    if not names:
+        raise reader.error("expected a column name")
+    return tuple(names)
+
+
+def _accept_order(reader: Reader) -> None:
+    reader.accept("asc") or reader.accept("desc")
 
 
 def _unenforced(reader: Reader, constraint: Constraint) -> Constraint:

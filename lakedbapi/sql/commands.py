@@ -14,6 +14,7 @@ from lakedbapi.sql.statements import (
     Describe,
     DescribeHistory,
     Detach,
+    Name,
     Show,
     Special,
     TransactionControl,
@@ -160,9 +161,15 @@ def _show(reader: Reader, verb: str) -> Show | None:
     if what is None or not (reader.peek(1).kind in (END, STRING) or reader.peek(1).key in (*_IN, "like")):
         return None
     reader.next()
-    of = reader.name("the name of a schema") if any(map(reader.accept, _IN)) else None
+    of = _place(reader) if any(map(reader.accept, _IN)) else None
     like = reader.string("a pattern") if reader.accept("like") or reader.peek().kind == STRING else None
     return Show(what, of, like)
+
+
+def _place(reader: Reader) -> Name:
+    if reader.at("schema") and reader.peek(1).is_identifier:
+        reader.next()
+    return reader.name("the name of a schema")
 
 
 def read_call(reader: Reader) -> Call:

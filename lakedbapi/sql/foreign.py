@@ -12,8 +12,9 @@ from lakedbapi.errors import Error
 from lakedbapi.sql.tokens import QUOTED, STRING, scan
 
 _NOT_KNOWN = re.compile(
-    r"syntax error|Parser Error|table (?:or view )?\S+ does not exist|Scalar Function with name|'<=>\("
-    r"|there is no (procedure|type|schema or catalog)|because schema \S+ does not exist|catalog \S+ is not attached"
+    r"syntax error|Parser Error|Unimplemented explain|table (?:or view )?\S+ does not exist|Scalar Function with name"
+    r"|'<=>\(|there is no (procedure|type|schema or catalog)|because schema \S+ does not exist"
+    r"|catalog \S+ is not attached"
 )
 
 _FOREIGN = (
@@ -23,6 +24,11 @@ _FOREIGN = (
     (r"show (full|extended) ", "SHOW FULL", "SHOW ALL TABLES tells the columns, information_schema.tables more"),
     (r"show table extended\b", "SHOW TABLE EXTENDED", "SHOW ALL TABLES tells the columns of all tables"),
     (r"show create (?!table|view)", "SHOW CREATE of this", "only tables and views have a definition"),
+    (
+        r"show (tables|views|schemas) (in|from) (account|catalog|database)\b",
+        "SHOW with the kind of a place that is no schema",
+        "SHOW TABLES IN schema or catalog.schema, SHOW SCHEMAS IN catalog, SHOW ALL TABLES",
+    ),
     (
         r"show current\b",
         "SHOW CURRENT …",
@@ -164,7 +170,7 @@ _FOREIGN = (
         "UPDATE t AS a SET … FROM s WHERE a.id = s.id: the target stands before SET, the others in FROM",
     ),
     (
-        r"delete from (\w+) using .*\b\S+ (?:as )?\1\b",
+        r"delete from (\w+) using (?:.*(?:,|join) )?(?:\S+ \. )*\S+ (?:as )?\1\b",
         "an alias that only USING explains",
         "DELETE FROM t AS a USING s WHERE a.id = s.id",
     ),
@@ -234,9 +240,10 @@ _FOREIGN = (
         "a variable of the server",
         "version() tells that of the engine, lake.settings() the settings of a lake",
     ),
+    (r".*\bsafe_cast\b", "SAFE_CAST", "TRY_CAST(x AS type)"),
     (r".*\bfrom dual\b", "DUAL", "leave out FROM: SELECT 1"),
     (
-        r"explain (extended|verbose|formatted|codegen|cost)\b",
+        r"explain (\( \)|(extended|verbose|formatted|codegen|cost)\b)",
         "EXPLAIN with options",
         "EXPLAIN …, or EXPLAIN ANALYZE SELECT …",
     ),

@@ -172,7 +172,9 @@ def _timestamp_of_precision(reader: Reader, precision: int) -> str:
 def _read_decimal(reader: Reader) -> Decimal:
     """DuckDB's default is (18, 3); a precision alone means scale 0."""
     start = reader.peek()
-    numbers = _read_numbers(reader) or [18, 3]
+    # Oracle's NUMBER(*, 0) has as many digits as there can be.
+    widest = MAX_PRECISION if reader.at("(", "*", ",") else None
+    numbers = _read_numbers(reader, widest) or [18, 3]
     precision, scale = numbers[0], numbers[1] if len(numbers) > 1 else 0
     if len(numbers) > 2 or not 1 <= precision <= MAX_PRECISION or scale > precision:
         raise reader.error(
@@ -181,13 +183,16 @@ def _read_decimal(reader: Reader) -> Decimal:
     return Decimal(precision, scale)
 
 
-def _read_numbers(reader: Reader) -> list[int]:
-    """`(1, 2)`, or nothing."""
+def _read_numbers(reader: Reader, widest: int | None = None) -> list[int]:
+    """`(1, 2)`, or nothing; `widest` is what `*` stands for."""
     if not reader.at("("):
         return []
-    numbers = []
+    numbers: list[int] = []
     for item in reader.bracketed().items():
         token = item.next()
+        if token.key == "*" and widest is not None and not numbers:
+            numbers.append(widest)
+            continue
         if token.kind != NUMBER or not token.value.isdigit():
             raise reader.error("expected a number", token)
         item.expect_end()

@@ -114,3 +114,15 @@ def test_if_not_exists_keeps_the_view(t: Lake) -> None:
     assert t("SELECT * FROM v") == [(1,)]
     with pytest.raises(ProgrammingError, match="exists already"):
         t("CREATE VIEW v AS SELECT 3 AS three")
+
+
+def test_what_is_wrong_with_a_view_or_macro_is_told_without_the_engines_text(t: Lake) -> None:
+    t("CREATE TABLE w (a INTEGER, b INTEGER)")
+    t("CREATE VIEW v AS SELECT a, b FROM w")
+    t("CREATE MACRO f(k) AS TABLE SELECT b FROM w WHERE a = k")
+    t("CREATE MACRO look(k) AS (SELECT b FROM w WHERE a = k)")
+    t("ALTER TABLE w DROP COLUMN b")
+    for query, what in (("FROM v", "view 'v'"), ("FROM f(1)", "macro 'f'"), ("SELECT look(a) FROM w", "macro 'look'")):
+        with pytest.raises(ProgrammingError, match=rf'^{what}: .*column "b" not found') as raised:
+            t(query)
+        assert "LINE" not in str(raised.value)

@@ -75,3 +75,17 @@ def test_returning_shows_columns_that_are_called_as_hidden_ones(lake: Lake) -> N
     assert lake("INSERT INTO t VALUES ('f', 1) RETURNING filename, t.filename") == [("f", "f")]
     source = "(SELECT 1 AS k, 7 AS rowid) s"
     assert lake(f"DELETE FROM t USING {source} WHERE id = k RETURNING rowid, s.rowid, filename") == [(7, 7, "f")]
+
+
+def test_returning_names_the_columns_of_the_target_before_those_of_sources(lake: Lake) -> None:
+    lake.create("CREATE TABLE t (id INTEGER, v VARCHAR)")
+    merge = (
+        "WITH s AS (SELECT 1 AS id, 'a' AS v, 5 AS w) MERGE INTO t USING s ON t.id = s.id WHEN NOT MATCHED THEN INSERT"
+    )
+    returned = "RETURNING id, v, s.id + w, merge_action"
+    assert lake(f"{merge} (id, v) VALUES (7, s.v) {returned}") == [(7, "a", 6, "INSERT")]
+    source = "(SELECT 7 AS id, 'b' AS v) s WHERE t.id = s.id"
+    columns = "RETURNING id, V, s.v, upper(v) AS u, list_transform(['x'], lambda v: v) AS l, *"
+    assert lake(f"UPDATE t SET v = 'c' FROM {source} {columns}") == [(7, "c", "b", "C", ["x"], 7, "c")]
+    assert [column[0] for column in lake.cursor.description or ()] == ["id", "v", "v", "u", "l", "id", "v"]
+    assert lake(f"DELETE FROM t USING {source} {columns}") == [(7, "c", "b", "C", ["x"], 7, "c")]

@@ -114,6 +114,9 @@ def test_columns(column: str, field: Field) -> None:
     ("definition", "expected"),
     [
         ("a INT PRIMARY KEY", Constraint("primary key", None, ("a",))),
+        ("a INT PRIMARY KEY ASC", Constraint("primary key", None, ("a",))),
+        ("a INT, b INT, PRIMARY KEY (a ASC, b DESC)", Constraint("primary key", None, ("a", "b"))),
+        ("a INT, UNIQUE (a DESC)", Constraint("unique", None, ("a",))),
         ("a INT PRIMARY KEY NOT ENFORCED", Constraint("primary key", None, ("a",))),
         ("a INT UNIQUE KEY", Constraint("unique", None, ("a",))),
         ("a INT, UNIQUE KEY uk (a)", Constraint("unique", "uk", ("a",))),

@@ -122,6 +122,8 @@ def test_use() -> None:
         ("SHOW CREATE TABLE s.t", Show("create", Name(("s", "t")))),
         ("SHOW CREATE VIEW v", Show("create", Name(("v",)))),
         ("SHOW TABLES FROM lake.s", Show("tables", Name(("lake", "s")))),
+        ("SHOW TABLES IN SCHEMA lake.s", Show("tables", Name(("lake", "s")))),
+        ("SHOW VIEWS IN schema", Show("views", Name(("schema",)))),
         ("SHOW ALL TABLES", Show("all tables")),
         ("SHOW SCHEMAS", Show("schemas")),
         ("SHOW DATABASES", Show("databases")),

@@ -87,6 +87,7 @@ def test_aliases_mean_what_they_mean_to_the_engine() -> None:
         ("NUMERIC(9)", Decimal(9, 0)),
         ("dec(38, 10)", Decimal(38, 10)),
         ("NUMBER(10)", Decimal(10, 0)),
+        ("NUMBER(*,0)", Decimal(38, 0)),
     ],
 )
 def test_decimals(text: str, expected: Decimal) -> None:

@@ -118,6 +118,14 @@ def translate(error: BaseException) -> errors.Error:
     return UnnamedFileError(message) if _CORRUPT.search(message) else errors.OperationalError(message)
 
 
+def of_definition(what: str, error: duckdb.Error) -> errors.Error:
+    """As `translate`, for what a catalog defines: what is wrong with it, not where in a text of this engine."""
+    found = translate(error)
+    if isinstance(found, UnknownRelationError):
+        return found
+    return type(found)(f"{what}: {_INTERNAL_LINE.sub('', str(found))}")
+
+
 def _own_text(message: str) -> str:
     """An error of a stream or filesystem that DuckDB used in Python, without the traceback around it."""
     inner = _STREAM.search(message)

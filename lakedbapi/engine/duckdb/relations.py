@@ -85,8 +85,15 @@ def define(
         for name in views:
             if name in instance.defined:
                 _drop(instance, cursor, name)
-    failed = {name: errors.translate(error) for name, error in _define_views(instance, cursor, views).items()}
+    failed = {
+        name: errors.of_definition(_called(name, views[name]), error)
+        for name, error in _define_views(instance, cursor, views).items()
+    }
     return Defined({name.name.casefold(): error for name, error in {**failed, **unusable}.items()}, local)
+
+
+def _called(name: RelationName, relation: View | Macro) -> str:
+    return f"macro {relation.name!r}" if isinstance(relation, Macro) else f"view {name.name!r}"
 
 
 def _in_any_order(relations: Iterable[Relation]) -> bool:
