@@ -50,7 +50,10 @@ def write_change_files(
 
 
 def _sql(table: TableInfo) -> str:
-    """All columns, and what happened: a row of the snapshot that went, one that came, or both sides of an update."""
+    """All columns, and what happened: a row of the snapshot that went, one that came, or both sides of an update.
+
+    A row that comes may have an id: that of a row of an earlier version.
+    """
     names = [quote_identifier(field.name) for field in table.schema.fields]
 
     def side(relation: str, kind: str) -> str:
@@ -64,7 +67,7 @@ def _sql(table: TableInfo) -> str:
     return (
         f"{side('o', 'update_preimage')} {updated} UNION ALL {side('n', 'update_postimage')} {updated} "
         f"UNION ALL {side('o', 'delete')} {old} ANTI JOIN {new} ON {on} "
-        f"UNION ALL {side('n', 'insert')} {new} WHERE n.{_ID} IS NULL"
+        f"UNION ALL {side('n', 'insert')} {new} ANTI JOIN {old} ON {on}"
     )
 
 

@@ -72,6 +72,27 @@ def test_the_feed_of_a_restore_leads_from_one_version_to_the_other(tmp_path: Pat
     assert sorted(gone) == [0, 1, 2, 4]
 
 
+@pytest.mark.parametrize("vectors", ["true", "false"])
+def test_the_feed_of_a_restore_tells_of_rows_that_keep_their_ids(
+    tmp_path: Path, connect: Connect, vectors: str
+) -> None:
+    lake = connect(tmp_path, autocommit=True)
+    lake.execute(
+        "CREATE TABLE t (k INTEGER, v INTEGER) WITH ('delta.enableChangeDataFeed' = 'true', "
+        f"'delta.enableRowTracking' = 'true', 'delta.enableDeletionVectors' = '{vectors}')"
+    )
+    lake.execute("INSERT INTO t SELECT i, 0 FROM range(5) r(i)")
+    lake.execute("DELETE FROM t WHERE k >= 3")
+    lake.execute("UPDATE t SET v = 1 WHERE k = 0")
+    lake.execute("INSERT INTO t VALUES (9, 0)")
+    lake.execute("RESTORE TABLE t TO VERSION AS OF 1")
+    changes = set(rows(lake, "SELECT change_type, k, v FROM table_changes('t', 5, 5)"))
+    net = {(kind, k, v) for kind, k, v in changes if (k, v) not in {(1, 0), (2, 0)}}
+    olds = {(k, v) for kind, k, v in net if kind in ("delete", "update_preimage")}
+    news = {(k, v) for kind, k, v in net if kind in ("insert", "update_postimage")}
+    assert (olds, news) == ({(0, 1), (9, 0)}, {(0, 0), (3, 0), (4, 0)})
+
+
 def test_a_version_that_is_not_there_is_told(tmp_path: Path, connect: Connect) -> None:
     lake = connect(tmp_path, autocommit=True)
     lake.execute("CREATE TABLE t AS SELECT 1 AS i")

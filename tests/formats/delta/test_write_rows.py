@@ -213,6 +213,35 @@ def test_statistics_are_true_bounds(lake: lakedbapi.Connection, table: Path) -> 
         assert lake.execute(f"UPDATE t SET s = s WHERE {condition}").rowcount == 1
 
 
+def test_a_nan_leaves_a_column_without_bounds(lake: lakedbapi.Connection, table: Path) -> None:
+    """Spark takes it for the greatest value."""
+    lake.execute("CREATE TABLE t (f DOUBLE, g FLOAT, h DOUBLE)")
+    lake.execute("INSERT INTO t VALUES (1.5, 1.5, 1.5), ('nan', 'nan', 2.5)")
+    (add,) = of_kind(commit(table), "add")
+    stats = json.loads(add["stats"])
+    assert (stats["minValues"], stats["maxValues"]) == ({"h": 1.5}, {"h": 2.5})
+
+
+@pytest.mark.parametrize(
+    ("text", "bound"),
+    [
+        ("z" * 32 + "\u00e9", "z" * 32 + "\U0010ffff"),
+        ("z" * 32 + "\U0010ffff\u00e9", "z" * 32 + "\U0010ffff" * 2),
+        ("z" * 32 + "\U0010ffff" * 2, "z" * 32 + "\U0010ffff" * 2),
+        ("z" * 32 + "\U0010ffff" * 33, None),
+        ("z" * 32 + "\x7f" + "a", "z" * 32 + "\U0010ffff"),
+    ],
+)
+def test_a_long_text_has_an_upper_bound_above_it(
+    lake: lakedbapi.Connection, table: Path, text: str, bound: str | None
+) -> None:
+    lake.execute("CREATE TABLE t (s VARCHAR)")
+    lake.execute("INSERT INTO t VALUES (?)", [text])
+    (add,) = of_kind(commit(table), "add")
+    assert json.loads(add["stats"])["maxValues"].get("s") == bound
+    assert bound is None or bound >= text
+
+
 def test_only_the_first_columns_have_statistics(lake: lakedbapi.Connection, table: Path) -> None:
     columns = ", ".join(f"c{i} INTEGER" for i in range(40))
     lake.execute(f"CREATE TABLE t ({columns})")
@@ -224,6 +253,22 @@ def test_only_the_first_columns_have_statistics(lake: lakedbapi.Connection, tabl
     lake.execute(f"INSERT INTO t VALUES ({', '.join('1' for _ in range(40))})")
     (add,) = of_kind(commit(table), "add")
     assert sorted(json.loads(add["stats"])["minValues"]) == ["c2", "c39"]
+
+
+def test_columns_with_statistics_are_chosen_and_counted_as_leaves(lake: lakedbapi.Connection, table: Path) -> None:
+    lake.execute("CREATE TABLE t (r STRUCT(x INTEGER, y STRUCT(z INTEGER)), a INTEGER, b INTEGER)")
+    for name, value, expected in (
+        ("NumIndexedCols", "0", {}),
+        ("NumIndexedCols", "2", {"r": {"x": 1, "y": {"z": 2}}}),
+        ("NumIndexedCols", "3", {"r": {"x": 1, "y": {"z": 2}}, "a": 3}),
+        ("NumIndexedCols", "-1", {"r": {"x": 1, "y": {"z": 2}}, "a": 3, "b": 4}),
+        ("StatsColumns", "R.y, `b`", {"r": {"y": {"z": 2}}, "b": 4}),
+        ("StatsColumns", "r.x", {"r": {"x": 1}}),
+    ):
+        lake.execute(f"ALTER TABLE t SET ('delta.dataSkipping{name}' = '{value}')")
+        lake.execute("INSERT INTO t VALUES ({'x': 1, 'y': {'z': 2}}, 3, 4)")
+        (add,) = of_kind(commit(table), "add")
+        assert json.loads(add["stats"])["minValues"] == expected, (name, value)
 
 
 def test_a_change_of_nothing_is_no_version(lake: lakedbapi.Connection, table: Path) -> None:
