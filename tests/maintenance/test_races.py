@@ -9,6 +9,7 @@ import pytest
 
 from lakedbapi import ConflictError, ProgrammingError
 from lakedbapi.formats.ducklake.catalog import DuckLakeCatalog
+from lakedbapi.formats.ducklake.flush import Flush
 from lakedbapi.formats.maintenance import Maintenance
 from tests.dml.conftest import Lake
 
@@ -25,6 +26,7 @@ CHANGES = {
     "update a row of a file": "UPDATE t SET v = 'new' WHERE k IN (6, 46)",
     "update an inlined row": "UPDATE t SET v = 'new' WHERE k = 101",
     "delete many": "DELETE FROM t WHERE k % 2 = 0",
+    "delete many of a file with a delete in the catalog": "DELETE FROM t WHERE k BETWEEN 46 AND 58",
     "insert one": "INSERT INTO t VALUES (200, 'one')",
     "insert many": "INSERT INTO t SELECT i, 'many' FROM range(300, 330) r(i)",
     "delete all": "TRUNCATE t",
@@ -89,6 +91,31 @@ def test_a_change_while_maintenance_writes_its_files(
     filled(CALLS[call])
     assert changed
     monkeypatch.undo()
+    assert_only_changed(filled, connect, change)
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_a_change_after_a_flush_wrote_its_files(
+    filled: Lake, connect: Callable[[], Lake], monkeypatch: pytest.MonkeyPatch, change: str
+) -> None:
+    """Delete files, too, which take over what others wrote until then."""
+    other = connect()
+    changed: list[str] = []
+    original = Flush._write_ahead
+
+    def late(self: Flush) -> None:
+        original(self)
+        if not changed:
+            changed.append(other(CHANGES[change]))
+
+    monkeypatch.setattr(Flush, "_write_ahead", late)
+    filled(FLUSH)
+    assert changed
+    assert_only_changed(filled, connect, change)
+
+
+def assert_only_changed(filled: Lake, connect: Callable[[], Lake], change: str) -> None:
+    """The rows are those of `filled` with the effect of `change`, for everybody."""
     after = ids(filled)
     assert after == ids(connect())
     assert len({id for id, _, _ in after}) == len(after)
@@ -126,6 +153,9 @@ EFFECTS: dict[str, Callable[[Values], Values]] = {
     "update a row of a file": lambda rows: {**rows, 6: "new", 46: "new"},
     "update an inlined row": lambda rows: {**rows, 101: "new"},
     "delete many": lambda rows: {k: v for k, v in rows.items() if k % 2},
+    "delete many of a file with a delete in the catalog": lambda rows: {
+        k: v for k, v in rows.items() if not 46 <= k <= 58
+    },
     "insert one": lambda rows: {**rows, 200: "one"},
     "insert many": lambda rows: {**rows, **dict.fromkeys(range(300, 330), "many")},
     "delete all": lambda rows: {},
