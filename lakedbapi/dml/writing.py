@@ -37,7 +37,11 @@ def write_rows(
     options = write_options(view.catalog, view.schemas[table.schema_id], table)
     if (option(view.catalog, table, "sort_on_insert") or "true").casefold() == "false":
         options = replace(options, sort_by=())
-    written = engine.write(rows, table.schema, options, row_ids=row_ids, row_snapshots=row_versions)
+    try:
+        written = engine.write(rows, table.schema, options, row_ids=row_ids, row_snapshots=row_versions)
+    except BaseException:
+        view.catalog.give_up(options.directory)
+        raise
     transaction.written.update(file.path for file in written)
     return written
 

@@ -340,6 +340,9 @@ class Catalog(ABC):
         """Remove data files that a transaction wrote and did not commit."""
         self.storage.delete(paths)
 
+    def give_up(self, directory: str) -> None:
+        """Called when writing the data files of a table into its directory failed; they are removed already."""
+
     @abstractmethod
     def table_changes(self, table: TableInfo, start: int | datetime, end: int | datetime) -> Sequence[ChangeScan]:
         """The change feed between two snapshots, both inclusive, in the columns of `table` (as of the end)."""

@@ -214,6 +214,12 @@ class Storage:
             with suppress(OSError):
                 os.rmdir(directory)
 
+    def remove_empty_tree(self, directory: str) -> None:
+        """Remove a directory and those below it, as far as no file is in them."""
+        if self.is_local:
+            for path, _, _ in os.walk(directory, topdown=False):
+                self.remove_empty(path)
+
     def list(self, prefix: str | None = None) -> pa.Table:
         """All files below `prefix` (default: the root), recursively; columns `LISTING`. No directory = no files."""
         start = prefix or self.root

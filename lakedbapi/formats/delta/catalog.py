@@ -289,6 +289,10 @@ class DeltaCatalog(Catalog):
                 folder = folder.rpartition("/")[0]
             self.storage.remove_empty(folder)
 
+    def give_up(self, directory: str) -> None:
+        if not self.storage.is_directory(directory + LOG):
+            self.storage.remove_empty_tree(directory)
+
     def table_changes(self, table: TableInfo, start: int | datetime, end: int | datetime) -> Sequence[ChangeScan]:
         assert isinstance(start, int)
         assert isinstance(end, int)

@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import lakedbapi
+from lakedbapi.dml import new_rows
 from lakedbapi.errors import IntegrityError, NotSupportedError, OperationalError, ProgrammingError
 from tests.formats.delta.committed import commit, info, of_kind, rows, values, versions
 from tests.formats.delta.conftest import Connect
@@ -411,10 +412,16 @@ def test_a_table_that_could_not_be_made_leaves_its_name_free(
     lake.execute("SELECT * FROM t")
 
 
-def test_a_failed_create_as_select_leaves_its_name_free(lake: lakedbapi.Connection, table: Path) -> None:
+@pytest.mark.parametrize("partitioned", ["", "PARTITIONED BY (p)"])
+@pytest.mark.parametrize("limit", [new_rows.MEMORY_LIMIT, 1])
+def test_a_failed_create_as_select_leaves_its_name_free(
+    lake: lakedbapi.Connection, table: Path, monkeypatch: pytest.MonkeyPatch, limit: int, partitioned: str
+) -> None:
+    monkeypatch.setattr(new_rows, "MEMORY_LIMIT", limit)
     with pytest.raises(lakedbapi.Error):
         lake.execute(
-            "CREATE TABLE t AS SELECT i, CASE WHEN i > 2900000 THEN error('x') END AS e FROM range(3000000) r(i)"
+            f"CREATE TABLE t {partitioned} AS SELECT i, i % 2 AS p, CASE WHEN i > 2900000 THEN error('x') END AS e "
+            "FROM range(3000000) r(i)"
         )
     assert not table.exists()
     lake.execute("CREATE TABLE t AS SELECT 1 AS i")
