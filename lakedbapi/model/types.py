@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import string
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Union
 
@@ -94,18 +95,28 @@ class Field:
     """SQL over the other columns of the row that the value always has."""
 
 
+_ASCII_CASE = {ord(letter): letter.lower() for letter in string.ascii_uppercase}
+_FORMS: tuple[Callable[[str], str], ...] = (str, lambda name: name.translate(_ASCII_CASE), str.casefold)
+"""What makes two names the same column, the strictest first."""
+
+
 @dataclass(frozen=True, slots=True)
 class Schema:
-    """The columns of a table at one version, in column order. Names compare case-insensitively."""
+    """The columns of a table at one version, in column order. Names compare case-insensitively.
+
+    Other programs make tables with columns that only `str.casefold` takes for the same: DuckDB ignores the case of
+    ASCII letters alone, Spark that of others, but has `straße` beside `STRASSE`. The nearest name is meant then.
+    """
 
     fields: tuple[Field, ...]
     _by_name: dict[str, Field] = field(init=False, repr=False, compare=False, hash=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "_by_name", {f.name.casefold(): f for f in self.fields})
+        by_name = {form(f.name): f for form in reversed(_FORMS) for f in reversed(self.fields)}
+        object.__setattr__(self, "_by_name", by_name)
 
     def get(self, name: str) -> Field | None:
-        return self._by_name.get(name.casefold())
+        return next((found for form in _FORMS if (found := self._by_name.get(form(name))) is not None), None)
 
     @property
     def names(self) -> tuple[str, ...]:
