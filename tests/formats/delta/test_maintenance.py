@@ -14,9 +14,12 @@ import pytest
 
 import lakedbapi
 from lakedbapi.errors import ConflictError, NotSupportedError, ProgrammingError
+from lakedbapi.formats.delta.vector_files import VectorFiles
+from lakedbapi.model.delete_vector import DeleteVector
+from lakedbapi.storage.filesystem import Storage
 from tests.formats.delta.committed import commit, info, of_kind, rows, values, versions
 from tests.formats.delta.conftest import Connect
-from tests.formats.delta.writing import DV, Table, remove
+from tests.formats.delta.writing import DV, Table, remove, with_vector
 
 Sql = Callable[..., Any]
 DAY = 86_400
@@ -400,6 +403,8 @@ def test_vacuum_keeps_change_files_of_versions_within_the_retention(sql: Sql, ta
     sql("UPDATE t SET i = i + 1000 WHERE i < 5")
     for path in (table / "_change_data").rglob("*.parquet"):
         os.utime(path, (time.time() - 30 * DAY,) * 2)
+    for version in range(3):
+        os.utime(table / "_delta_log" / f"{version:020}.json", (time.time() - 20 * DAY,) * 2)
     assert sql("VACUUM t") == []
     assert len(sql("FROM table_changes('t', 3, 3)")) == 10
     for path in (table / "_delta_log").glob("*.json"):
@@ -416,6 +421,47 @@ def test_vacuum_reads_paths_as_other_writers_spell_them(tmp_path: Path, sql: Sql
     age(tmp_path / "t", 20)
     assert [Path(path).name for (path,) in sql("VACUUM t")] == ["c x.parquet"]
     assert sql("SELECT i FROM t ORDER BY i") == [(0,), (1,)]
+
+
+def test_vacuum_keeps_vectors_that_the_log_has_by_their_whole_path(tmp_path: Path, sql: Sql) -> None:
+    made = Table(tmp_path / "t").create(protocol=DV)
+    add = made.file("a.parquet", range(10_000))
+    rows = DeleteVector.of(range(0, 10_000, 3))
+    files = VectorFiles(Storage.of(str(made.path)), f"{made.path}/")
+    ((descriptor),) = files.write([rows])
+    whole = {**descriptor, "storageType": "p", "pathOrInlineDv": Path(files.written[0]).as_uri()}
+    made.commit(with_vector(add, whole))
+    age(made.path, 20)
+    assert sql("VACUUM t") == []
+    assert sql("SELECT count(*) FROM t") == [(10_000 - len(rows),)]
+
+
+def test_vacuum_keeps_a_file_that_is_called_as_the_log_has_it(tmp_path: Path, sql: Sql) -> None:
+    """Writers that escape nothing may have left both."""
+    made = Table(tmp_path / "t").create()
+    add, other = made.file("p=a b/x.parquet", [1]), made.file("p=a%20b/x.parquet", [1])
+    assert (add["add"]["path"], other["add"]["path"]) == ("p%3Da%20b/x.parquet", "p%3Da%2520b/x.parquet")
+    add["add"]["path"] = "p=a%20b/x.parquet"
+    made.commit(add)
+    age(made.path, 20)
+    assert sql("VACUUM t") == []
+    assert stored(made.path) == {"p=a b/x.parquet", "p=a%20b/x.parquet"}
+
+
+@pytest.mark.parametrize("told", [{"deletionTimestamp": 1}, {"deletionTimestamp": None}], ids=["old", "none"])
+def test_vacuum_keeps_what_a_commit_of_lately_removed(tmp_path: Path, sql: Sql, told: dict[str, int | None]) -> None:
+    """Whatever its writer's clock said; and what was removed lately, whatever the commit's file says."""
+    made = Table(tmp_path / "t").create()
+    adds = [made.file(f"{name}.parquet", [1]) for name in "abc"]
+    made.commit(*adds)
+    made.commit(remove(adds[0], deletionTimestamp=int(time.time() * 1000)))
+    age(made.path, 20)
+    made.commit(remove(adds[1], **told))
+    os.utime(made.log / f"{made.version:020}.json")
+    assert sql("VACUUM t") == []
+    assert stored(made.path) == {"a.parquet", "b.parquet", "c.parquet"}
+    age(made.path, 20)
+    assert [Path(path).name for (path,) in sql("VACUUM t")] == ["b.parquet"]
 
 
 def test_vacuum_of_a_table_that_cannot_be_written_is_refused(tmp_path: Path, sql: Sql) -> None:

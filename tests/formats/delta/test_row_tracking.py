@@ -80,6 +80,25 @@ def test_rows_keep_their_ids_when_they_are_updated(lake: lakedbapi.Connection, t
     assert all("_row-" not in name for name in (column[0] for column in lake.execute("SELECT * FROM t").description))
 
 
+@pytest.mark.parametrize("options", ["", ", 'delta.enableDeletionVectors' = 'false'"])
+def test_actions_of_a_file_all_have_its_ids(lake: lakedbapi.Connection, tmp_path: Path, options: str) -> None:
+    lake.execute(f"CREATE TABLE t (i BIGINT) WITH ({TRACKED}{options})")
+    for start in (0, 100):
+        lake.execute(f"INSERT INTO t SELECT i FROM range({start}, {start + 100}) r(i)")
+    for sql in ("DELETE FROM t WHERE i = 5", "DELETE FROM t WHERE i = 6", "DELETE FROM t WHERE i < 100", "OPTIMIZE t"):
+        lake.execute(sql)
+    known: dict[str, tuple[int, int]] = {}
+    removed = 0
+    for version in versions(tmp_path / "t"):
+        for action in of_kind(commit(tmp_path / "t", version), "remove"):
+            assert (action["baseRowId"], action["defaultRowCommitVersion"]) == known[action["path"]]
+            removed += 1
+        for action in of_kind(commit(tmp_path / "t", version), "add"):
+            ids = action["baseRowId"], action["defaultRowCommitVersion"]
+            assert known.setdefault(action["path"], ids) == ids
+    assert removed >= 3
+
+
 def test_ids_last_in_one_transaction(tmp_path: Path, connect: Connect, lake: lakedbapi.Connection) -> None:
     lake.execute(f"CREATE TABLE t (i BIGINT, n INTEGER) WITH ({TRACKED})")
     lake.execute("INSERT INTO t SELECT r.i, 0 FROM range(4) r(i)")

@@ -133,6 +133,16 @@ def test_old_log_files_end_at_a_checkpoint(lake: lakedbapi.Connection, table: Pa
             fresh.execute("SELECT * FROM t VERSION AS OF 4")
 
 
+def test_log_files_of_this_day_stay(lake: lakedbapi.Connection, table: Path) -> None:
+    lake.execute(
+        "CREATE TABLE t (i BIGINT) WITH "
+        "('delta.checkpointInterval' = '2', 'delta.logRetentionDuration' = 'interval 0 seconds')"
+    )
+    for number in range(6):
+        lake.execute("INSERT INTO t VALUES (?)", [number])
+    assert versions(table) == list(range(7))
+
+
 def test_files_of_checkpoints_go_with_these(
     lake: lakedbapi.Connection, table: Path, golden: Callable[[str], Path]
 ) -> None:
