@@ -61,7 +61,7 @@ def upsert(
     base = target.query(
         with_clause(statement.ctes),
         {name: relation},
-        named(statement.identifiers, expressions, statement.ctes),
+        named(statement.identifiers, expressions, statement.ctes, (), statement.specials),
         statement.specials,
     )
     excluded = quote_identifier(EXCLUDED)
@@ -75,7 +75,7 @@ def upsert(
         Returning(
             statement.returning,
             (),
-            named(statement.identifiers, statement.returning, statement.ctes),
+            named(statement.identifiers, statement.returning, statement.ctes, (), statement.specials),
             statement.specials,
             with_clause(statement.ctes),
         ),

@@ -190,7 +190,7 @@ def _names_what_it_reads(target: Target, statement: Delete, query: Query) -> boo
 
 def _identifiers(statement: Delete) -> frozenset[str]:
     """What can name other relations in the condition."""
-    return named(statement.identifiers, [statement.where], statement.ctes, statement.source)
+    return named(statement.identifiers, [statement.where], statement.ctes, statement.source, statement.specials)
 
 
 def _reads(target: Target, statement: Delete) -> bool:
@@ -208,7 +208,7 @@ def _returning(statement: Delete) -> Returning:
     return Returning(
         statement.returning,
         aliases(statement.source),
-        named(statement.identifiers, statement.returning, statement.ctes),
+        named(statement.identifiers, statement.returning, statement.ctes, (), statement.specials),
         statement.specials,
         with_clause(statement.ctes),
     )

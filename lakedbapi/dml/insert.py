@@ -60,7 +60,7 @@ def append(context: Context, alias: str, table: TableInfo, source: Query | pa.Ta
 def returning_of(statement: Insert) -> Returning:
     return Returning(
         statement.returning,
-        identifiers=named(statement.identifiers, statement.returning, statement.ctes),
+        identifiers=named(statement.identifiers, statement.returning, statement.ctes, (), statement.specials),
         specials=statement.specials,
         ctes=with_clause(statement.ctes),
     )

@@ -63,7 +63,7 @@ def merging(target: Target, statement: Merge) -> Merging:
         Returning(
             statement.returning,
             (reading.alias,),
-            named(statement.identifiers, statement.returning, statement.ctes),
+            named(statement.identifiers, statement.returning, statement.ctes, (), statement.specials),
             statement.specials,
             with_clause(statement.ctes),
             hidden=PRESENT,
@@ -108,7 +108,10 @@ class _Reading:
         self.alias = _alias(source)
         self.source = render(source)
         # A statement's USING source and every subquery read the state before the statement.
-        self.base = target.query(with_clause(statement.ctes), {}, statement.identifiers, statement.specials)
+        identifiers = named(
+            statement.identifiers, _expressions(statement), statement.ctes, [source], statement.specials
+        )
+        self.base = target.query(with_clause(statement.ctes), {}, identifiers, statement.specials)
 
     @property
     def on(self) -> exp.Expression:

@@ -18,6 +18,7 @@ from lakedbapi.engine.base import Query, RelationName
 from lakedbapi.errors import ProgrammingError
 from lakedbapi.model.sql_types import quote_literal
 from lakedbapi.model.types import Field
+from lakedbapi.query.relations import present
 from lakedbapi.sql.expressions import render
 from lakedbapi.sql.nulls import parameter_name
 from lakedbapi.sql.statements import Insert, Select
@@ -174,11 +175,14 @@ def projection(
 
 def _base(target: Target, statement: Insert) -> Query:
     """The WITH clause, and what names in the source mean. VALUES seldom name a relation."""
-    source = statement.source
-    identifiers = statement.identifiers
+    source, specials, ctes = statement.source, statement.specials, statement.ctes
     if source is None or values_rows(source) is not None:
-        identifiers = named(identifiers, [] if source is None else [source.tree], statement.ctes)
-    return target.query(with_clause(statement.ctes), {}, identifiers, statement.specials)
+        trees = [] if source is None else [source.tree]
+        identifiers = named(statement.identifiers, trees, ctes, (), specials)
+    else:
+        trees = [source.tree] if ctes is None else [source.tree, ctes]
+        identifiers = present(statement.identifiers, specials, trees)
+    return target.query(with_clause(ctes), {}, identifiers, specials)
 
 
 def _described(target: Target, source: Select, base: Query) -> list[str]:

@@ -7,7 +7,9 @@ from typing import cast
 
 from sqlglot import exp
 
+from lakedbapi.query.relations import present
 from lakedbapi.sql.expressions import render
+from lakedbapi.sql.statements import Special
 
 
 def with_clause(ctes: exp.With | None) -> str:
@@ -46,11 +48,13 @@ def named(
     expressions: Iterable[exp.Expression | None],
     ctes: exp.With | None,
     sources: Sequence[exp.Expression] = (),
+    specials: Sequence[Special] = (),
 ) -> frozenset[str]:
     """The identifiers that can mean relations or macros: none at all when no expression has a subquery or a function
     that is not a built-in one, which saves looking for them."""
-    if sources or ctes is not None or any(e is not None and _names_something(e) for e in expressions):
-        return identifiers
+    trees = [e for e in (*expressions, *sources, ctes) if e is not None]
+    if sources or ctes is not None or any(map(_names_something, trees)):
+        return present(identifiers, specials, trees)
     return frozenset()
 
 

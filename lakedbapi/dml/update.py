@@ -71,11 +71,13 @@ class Updating:
         self._returning = Returning(
             statement.returning,
             aliases(statement.source),
-            named(statement.identifiers, statement.returning, statement.ctes),
+            named(statement.identifiers, statement.returning, statement.ctes, (), statement.specials),
             statement.specials,
             with_clause(statement.ctes),
         )
-        self._identifiers = named(statement.identifiers, expressions, statement.ctes, statement.source)
+        self._identifiers = named(
+            statement.identifiers, expressions, statement.ctes, statement.source, statement.specials
+        )
 
     def run(self) -> Counted:
         target = self._target

@@ -12,7 +12,7 @@ from lakedbapi.query.exhaustive import aggregated
 from lakedbapi.query.filters import filters, preserved_tables, table_name
 from lakedbapi.query.hidden import reveal
 from lakedbapi.query.names import resolve_relation
-from lakedbapi.query.relations import columns_of, hidden_names, relations
+from lakedbapi.query.relations import columns_of, hidden_names, present, relations
 from lakedbapi.sql.expressions import render
 from lakedbapi.sql.guard import is_file_name
 from lakedbapi.sql.nulls import without_compared_nulls
@@ -31,7 +31,7 @@ def plan(context: Context, select: Select) -> Query:
     )
     found = relations(
         context,
-        _identifiers(select),
+        present(select.identifiers, select.specials, [select.tree]),
         select.specials,
         predicates=filters(select.tree),
         hidden=hidden.columns,
@@ -39,19 +39,6 @@ def plan(context: Context, select: Select) -> Query:
     )
     _require_known(context, select, found)
     return Query(hidden.text, found, context.parameters, context.search_path)
-
-
-def _identifiers(select: Select) -> frozenset[str]:
-    """What may be the name of a relation: not the alias of a table that is read at a point, which is called so itself,
-    since its present files would be looked up in vain."""
-    if select.tree is None or not select.specials:
-        return select.identifiers
-    specials = {special.name for special in select.specials}
-    tables = list(select.tree.find_all(exp.Table))
-    aliases = {table.alias.casefold() for table in tables if table_name(table) in specials}
-    named = {part.name.casefold() for table in tables for part in table.parts}
-    called = {function.name.casefold() for function in select.tree.find_all(exp.Anonymous)}
-    return select.identifiers - (aliases - named - called)
 
 
 def _without_compared_nulls(context: Context, select: Select) -> tuple[str, exp.Expression | None]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
@@ -26,7 +26,7 @@ from lakedbapi.model.scan import Scan
 from lakedbapi.model.sql_types import quote_identifier, quote_literal, sql_type
 from lakedbapi.model.types import Schema
 from lakedbapi.query.exhaustive import fixed_width
-from lakedbapi.query.filters import Filter
+from lakedbapi.query.filters import Filter, table_name
 from lakedbapi.query.functions import lake_function, reveals
 from lakedbapi.query.hidden import HIDDEN_COLUMNS, Columns, check_known
 from lakedbapi.query.information_schema import information_schema
@@ -67,6 +67,22 @@ def relations(
     collector.collect(identifiers, specials, _Place(*context.search_path, context.as_of))
     collector.add_registered(identifiers)
     return collector.found
+
+
+def present(
+    identifiers: frozenset[str], specials: Sequence[Special], trees: Collection[exp.Expression | None]
+) -> frozenset[str]:
+    """What may be the name of a relation in `trees`, None for what only the engine understands: not the alias of a
+    table that is read at a point, which is called so itself, since its present files would be looked up in vain."""
+    parsed = [tree for tree in trees if tree is not None and not isinstance(tree, exp.Var)]
+    if not specials or len(parsed) < len(trees):
+        return identifiers
+    names = {special.name for special in specials}
+    tables = [table for tree in parsed for table in tree.find_all(exp.Table)]
+    aliases = {table.alias.casefold() for table in tables if table_name(table) in names}
+    named = {part.name.casefold() for table in tables for part in table.parts}
+    called = {function.name.casefold() for tree in parsed for function in tree.find_all(exp.Anonymous)}
+    return identifiers - (aliases - named - called)
 
 
 def columns_of(context: Context, specials: Sequence[Special], name: str) -> Columns | None:

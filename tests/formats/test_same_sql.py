@@ -468,3 +468,34 @@ def test_views_are_there_or_refused(people: Lake) -> None:
     people("CREATE VIEW v AS SELECT id FROM t WHERE id > 3")
     people.commit()
     assert people.rows("v") == [(4,), (5,)]
+
+
+def test_sources_at_an_earlier_version_leave_their_present_files_alone(
+    lake: Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lake.create("CREATE TABLE t (i INTEGER, s INTEGER)")
+    lake.create("CREATE TABLE s (i INTEGER)")
+    lake("INSERT INTO s VALUES (1), (2)")
+    lake.commit()
+    (then,) = lake("SELECT max(snapshot_id) FROM history('s')")[0]
+    lake.connection.rollback()
+    lake("DELETE FROM s")
+    lake.commit()
+    looked_up = []
+    contents = CatalogView.contents
+
+    def noting(view: CatalogView, table: TableInfo) -> Contents:
+        looked_up.append((table.name, view.snapshot))
+        return contents(view, table)
+
+    monkeypatch.setattr(CatalogView, "contents", noting)
+    s = f"s FOR VERSION AS OF {then}"
+    assert lake(f"INSERT INTO t SELECT s.i, s.i FROM {s}") == 2
+    assert lake(f"UPDATE t SET s = 3 WHERE i = (SELECT max(s.i) FROM {s}) AND s < 3 RETURNING i, s") == [(2, 3)]
+    assert lake(f"UPDATE t SET s = 5 FROM {s} WHERE t.i = s.i AND t.s = 3") == 1
+    assert lake(f"WITH c AS (FROM {s}) DELETE FROM t WHERE s IN (SELECT i FROM c)") == 1
+    assert lake(f"MERGE INTO t USING {s} ON t.i = s.i WHEN NOT MATCHED THEN INSERT VALUES (s.i, 7)") == 1
+    assert lake.rows() == [(1, 7), (2, 5)]
+    present = lake.connection.session.context().transaction.view("lake").snapshot
+    assert ("s", present) not in looked_up
+    assert {name for name, _ in looked_up} == {"s", "t"}
