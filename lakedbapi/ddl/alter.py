@@ -28,6 +28,7 @@ from lakedbapi.ddl.values import (
     check_default,
     check_expressions,
     columns_in,
+    has_initial_default,
     initial_default,
     initial_value,
     kept_as_value,
@@ -142,11 +143,23 @@ def _add_column(place: _Place, table: TableInfo, action: AddColumn) -> TableInfo
         )
     field = replace(field, initial_default=initial_default(place.context, field))
     field = kept_as_value(place.context, place.view.catalog, field)
+    if field.initial_default is not None and not has_initial_default(place.view.catalog, field):
+        field = _without_initial_default(place, table, field)
     if not action.path:
         _check_new_column(place, table, field)
     elif not field.nullable:
         raise NotSupportedError(f"field {'.'.join(path)!r} cannot be NOT NULL: only columns can")
     return edit(table, action.path, lambda fields: _placed(place, table, fields, field, action.position))
+
+
+def _without_initial_default(place: _Place, table: TableInfo, field: Field) -> Field:
+    if place.view.contents(table).count() != 0:
+        raise NotSupportedError(
+            f"column {field.name!r} cannot be added with a default, since other programs read NULL in the rows that "
+            f"{table.name!r} has where a column with parts is younger than them: add it without default, UPDATE it, "
+            "then ALTER COLUMN … SET DEFAULT"
+        )
+    return replace(field, initial_default=None)
 
 
 def _placed(

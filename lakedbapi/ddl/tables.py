@@ -12,7 +12,14 @@ from lakedbapi.context import Context
 from lakedbapi.ddl.arrow_types import column
 from lakedbapi.ddl.references import change_references
 from lakedbapi.ddl.staging import require, stage_dropped_table, stage_table
-from lakedbapi.ddl.values import check_default, check_expressions, columns_in, kept_as_value, lasting_default
+from lakedbapi.ddl.values import (
+    check_default,
+    check_expressions,
+    columns_in,
+    has_initial_default,
+    kept_as_value,
+    lasting_default,
+)
 from lakedbapi.engine.base import Query
 from lakedbapi.errors import NotSupportedError, ProgrammingError
 from lakedbapi.formats.base import Catalog
@@ -112,7 +119,12 @@ def define(context: Context, place: NewName, statement: CreateTable) -> TableInf
         check_field(context, place.view.catalog, field)
     capabilities = place.view.catalog.capabilities
     if capabilities.name_mapping or capabilities.constant_defaults:
-        fields = tuple(replace(field, initial_default=lasting_default(context, field)) for field in table.schema.fields)
+        fields = tuple(
+            replace(field, initial_default=lasting_default(context, field))
+            if has_initial_default(place.view.catalog, field)
+            else field
+            for field in table.schema.fields
+        )
         fields = tuple(kept_as_value(context, place.view.catalog, field) for field in fields)
         table = replace(table, schema=Schema(fields))
     check_expressions(context, table, "SORTED BY", [key.expression for key in table.sorting])

@@ -16,7 +16,7 @@ from lakedbapi.model.arrow import arrow_type
 from lakedbapi.model.catalog import TableInfo
 from lakedbapi.model.scan import Scan
 from lakedbapi.model.sql_types import constant_expression, quote_identifier, quote_literal, sql_type
-from lakedbapi.model.types import Field
+from lakedbapi.model.types import Field, children
 from lakedbapi.query.constants import is_constant
 from lakedbapi.query.stored import runnable_default
 from lakedbapi.sql.expressions import parse_expression, render
@@ -58,6 +58,11 @@ def initial_default(context: Context, field: Field) -> str | None:
     text = f"SELECT CAST(CAST(({field.default}\n) AS {sql_type(field.type)}) AS VARCHAR)"
     value: str | None = context.engine.fetch(Query(text)).column(0)[0].as_py()
     return value
+
+
+def has_initial_default(catalog: Catalog, field: Field) -> bool:
+    """Whether all programs would give the field's default to rows that are older than it."""
+    return catalog.capabilities.nested_initial_defaults or not children(field.type)
 
 
 def kept_as_value(context: Context, catalog: Catalog, field: Field) -> Field:

@@ -91,6 +91,8 @@ class Capabilities:
     """Files of other programs, without field ids, can be data files of a table."""
     constant_defaults: bool = False
     """Defaults are kept as values: one that has no one value is refused."""
+    nested_initial_defaults: bool = True
+    """Rows that are older than a column with fields or elements inside can have its default."""
     column_order: bool = False
     """Columns can be put before others, and moved."""
     maintenance: bool = False

@@ -278,7 +278,10 @@ def test_alter_if_exists_forgives_a_missing_table(lake: Lake) -> None:
 
 
 def test_the_default_of_a_struct_follows_its_fields(t: Lake) -> None:
-    t("ALTER TABLE t ADD COLUMN d STRUCT(x INTEGER, y STRUCT(z VARCHAR)) DEFAULT {'x': 1, 'y': {'z': 'it''s'}}")
+    default = "{'x': 1, 'y': {'z': 'it''s'}}"
+    t("ALTER TABLE t ADD COLUMN d STRUCT(x INTEGER, y STRUCT(z VARCHAR))")
+    t(f"UPDATE t SET d = {default}")
+    t(f"ALTER TABLE t ALTER COLUMN d SET DEFAULT {default}")
     t("ALTER TABLE t RENAME COLUMN d.x TO first")
     t("ALTER TABLE t RENAME COLUMN d.y.z TO text")
     t("ALTER TABLE t ADD COLUMN d.n INTEGER DEFAULT 5")
@@ -291,6 +294,23 @@ def test_the_default_of_a_struct_follows_its_fields(t: Lake) -> None:
     assert t("SELECT DISTINCT d FROM t") == [(expected,)]
     t.commit()
     assert t("SELECT DISTINCT d FROM t") == [(expected,)]
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        "d INTEGER[] DEFAULT [1]",
+        "d STRUCT(x INTEGER) DEFAULT {'x': 1}",
+        "d MAP(VARCHAR, INTEGER) DEFAULT MAP {'k': 1}",
+    ],
+)
+def test_rows_get_no_default_with_parts_that_duckdb_does_not_give_them(t: Lake, column: str) -> None:
+    with pytest.raises(NotSupportedError, match=r"add it without default, UPDATE it"):
+        t(f"ALTER TABLE t ADD COLUMN {column}")
+    t("CREATE TABLE u (a INTEGER)")
+    t(f"ALTER TABLE u ADD COLUMN {column}")
+    t("INSERT INTO u (a) VALUES (1)")
+    assert t("SELECT count(d) FROM u") == [(1,)]
 
 
 def test_fields_do_not_change_under_a_default_that_varies(lake: Lake) -> None:

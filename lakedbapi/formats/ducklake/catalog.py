@@ -57,6 +57,7 @@ CAPABILITIES = Capabilities(
     change_feed=True,
     name_mapping=True,
     maintenance=True,
+    nested_initial_defaults=False,
     partition_transforms=frozenset({"identity", "year", "month", "day", "hour", "bucket"}),
 )
 _NESTING = replace(CAPABILITIES, nested_schemas=True)
