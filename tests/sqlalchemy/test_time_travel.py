@@ -60,11 +60,12 @@ def test_one_table_of_a_query_at_a_version(engine: Engine, then: int) -> None:
 def test_a_table_at_a_version_under_other_names(engine: Engine, then: int) -> None:
     past = as_of(User, version=then, name="past")
     again, entity = past.alias("again"), aliased(User, past.alias("third"))
-    query = select(User.name, past.c.name, again.c.name, aliased(past).c.name).where(
-        past.c.id == User.id, again.c.id == User.id, User.id == 1
+    fourth = aliased(past)
+    query = select(User.name, past.c.name, again.c.name, fourth.c.name).where(
+        past.c.id == User.id, again.c.id == User.id, fourth.c.id == User.id, User.id == 1
     )
     with Session(engine, future=True) as session:
-        assert set(session.execute(query).fetchall()) == {("Ada", "ada", "ada", name) for name in ("ada", "bob")}
+        assert session.execute(query).fetchall() == [("Ada", "ada", "ada", "ada")]
         assert session.execute(select(entity).where(entity.id == 1)).scalar_one().name == "ada"
 
 
