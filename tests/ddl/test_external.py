@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import sqlite3
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -191,6 +192,21 @@ def test_folders_count_unless_they_are_switched_off(lake: Lake, write: Write) ->
         lake(f"CALL lake.add_data_files('t', '{wrong}')")
 
 
+def test_partitions_that_no_folder_tells_prune_nothing(lake: Lake, write: Write) -> None:
+    """Folders have the values of columns: they are no keys of other transforms."""
+    rows = pa.table({"i": pa.array([1, 2], pa.int32()), "k": pa.array([5, 6], pa.int32())})
+    for name, keys in {"t": "k", "u": "bucket(4, k)", "v": "k, bucket(4, i)"}.items():
+        lake(f"CREATE TABLE {name} (i INTEGER, k INTEGER) PARTITIONED BY ({keys})")
+        lake(f"CALL lake.add_data_files('{name}', '{write(rows, f'{name}/a.parquet')}')")
+        lake(f"CALL lake.add_data_files('{name}', '{write(rows, f'{name}/k=7/a.parquet')}')")
+        lake(f"INSERT INTO {name} VALUES (3, 7)")
+    lake.commit()
+    for name in "tuv":
+        counts = [lake(f"SELECT count(*) FROM {name} WHERE k = {k}") for k in (5, 6, 7)]
+        assert counts == [[(1,)], [(1,)], [(3,)]], name
+        assert lake(f"SELECT k FROM {name} WHERE i = 2 ORDER BY k") == [(6,), (7,)]
+
+
 def test_unknown_bounds_prune_nothing(lake: Lake, write: Write) -> None:
     """Long text may be cut in a footer, and some writers tell nothing."""
     long = "x" * 40
@@ -227,6 +243,14 @@ def test_nested_columns(lake: Lake, tmp_path: Path) -> None:
     query = "SELECT [{'x': 1, 'y': 'a'}] AS l, MAP {'k': [1, NULL]} AS m, {'a': {'b': 2}} AS s"
     duckdb.sql(query).write_parquet(f"{folder}/n.parquet")
     lake("CREATE TABLE t (m MAP(VARCHAR, INTEGER[]), l STRUCT(y VARCHAR, x INTEGER)[], s STRUCT(a STRUCT(b INTEGER)))")
-    lake(f"CALL lake.add_data_files('t', '{folder}/n.parquet')")
-    lake.commit()
-    assert lake("SELECT l, m, s FROM t") == [([{"y": "a", "x": 1}], {"k": [1, None]}, {"a": {"b": 2}})]
+    shutil.copy(folder / "n.parquet", folder / "again.parquet")
+    for name in ("n", "again"):
+        lake(f"CALL lake.add_data_files('t', '{folder}/{name}.parquet')")
+        lake.commit()
+    assert lake("SELECT l, m, s FROM t") == [([{"y": "a", "x": 1}], {"k": [1, None]}, {"a": {"b": 2}})] * 2
+    with sqlite3.connect(folder.parent / "catalog.sqlite") as catalog:
+        names = "SELECT column_id, source_name, parent_column FROM ducklake_name_mapping ORDER BY mapping_id, column_id"
+        entries = catalog.execute(names).fetchall()
+    inside = {name: entries[parent][1] for _, name, parent in entries if parent is not None}
+    assert len(entries) == 11, "the second file has the mapping of the first"
+    assert inside == {"list": "value", "x": "list", "y": "list", "key": "m", "value": "m", "a": "s", "b": "a"}

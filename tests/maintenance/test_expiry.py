@@ -197,6 +197,17 @@ def test_inlined_rows_of_a_dropped_table_go_with_the_snapshots_that_saw_them(kep
     assert kept.catalog("SELECT k FROM ducklake_inlined_data_1_1") == [(1,)]
 
 
+def test_inlined_rows_of_a_renamed_table_stay_where_a_snapshot_has_its_old_name(sqlite: Kept) -> None:
+    sqlite("CREATE TABLE t (k INTEGER)")
+    sqlite("INSERT INTO t VALUES (1)")
+    sqlite("ALTER TABLE t RENAME TO u")
+    sqlite("INSERT INTO u VALUES (2)")
+    sqlite("INSERT INTO u VALUES (3)")
+    sqlite("CALL ducklake_expire_snapshots('lake', versions => [0, 1, 3, 4])")
+    assert sqlite("SELECT k FROM u ORDER BY k") == [(1,), (2,), (3,)]
+    assert sqlite("SELECT k FROM t AT (VERSION => 2)") == [(1,)]
+
+
 def test_a_file_that_is_entered_twice_goes_with_its_last_entry(sqlite: Kept) -> None:
     sqlite("CREATE TABLE t (k INTEGER)")
     sqlite("INSERT INTO t SELECT i FROM range(20) r(i)")
