@@ -218,7 +218,12 @@ class Attempt:
         return [
             (
                 entry,
-                add_of(entry, vector=descriptors[number], stats=loosened(entry["stats"], counts[number]))
+                add_of(
+                    entry,
+                    self._partition_keys,
+                    vector=descriptors[number],
+                    stats=loosened(entry["stats"], counts[number]),
+                )
                 if number in descriptors
                 else None,
             )
@@ -243,7 +248,7 @@ class Attempt:
         waiting = head.files.append_column("rows", counts).filter(head.files["base_row_id"].is_null()).to_pylist()
         rows = {row["path"]: row["rows"] for row in waiting}
         gone = {action["path"] for action in removes}
-        again = [add_again(row) for row in waiting if row["path"] not in gone]
+        again = [add_again(row, self._partition_keys) for row in waiting if row["path"] not in gone]
         return again, [(action, rows[action["path"]]) for action in (*again, *changed) if action["path"] in rows]
 
     def _new_files(self) -> list[tuple[Action, int]]:
@@ -331,8 +336,7 @@ class Attempt:
             paths = [action["path"] for action in actions]
             if len(set(paths)) != len(paths):
                 raise InternalError(f"a commit of Delta table {plan.root} has two {kind} actions for one file")
-        names = {self._physical.get(f.id, f.name) for f in plan.table.schema.fields if f.id in self._partition_ids()}
-        if any(set(action["partitionValues"]) != names for action in adds):
+        if any(set(action["partitionValues"]) != set(self._partition_keys) for action in adds):
             raise InternalError(f"a commit of Delta table {plan.root} adds a file with other partition columns")
         if any("deletionVector" in add for add in adds) and not self._vectors_allowed():
             raise InternalError(f"a commit of Delta table {plan.root} has deletion vectors, which it must not have")
@@ -363,6 +367,11 @@ class Attempt:
         before = head is not None and has_deletion_vectors(head.protocol, head.metadata.configuration)
         return before or has_deletion_vectors(self._definition.protocol, self._definition.metadata.configuration)
 
-    def _partition_ids(self) -> frozenset[int]:
-        spec = self._plan.table.partitioning
-        return frozenset() if spec is None else frozenset(key.field_id for key in spec.fields)
+    @cached_property
+    def _partition_keys(self) -> Sequence[str]:
+        """What partition columns are called in the log."""
+        table = self._plan.table
+        if table.partitioning is None:
+            return ()
+        names = {field.id: self._physical.get(field.id, field.name) for field in table.schema.fields}
+        return [names[key.field_id] for key in table.partitioning.fields]

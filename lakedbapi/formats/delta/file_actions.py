@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -20,15 +20,19 @@ Action = dict[str, Any]
 _KEPT = ("path", "partition_values", "size", "deletion_vector", "base_row_id", "default_row_commit_version")
 
 
-def add_again(row: Row) -> Action:
+def add_again(row: Row, keys: Sequence[str]) -> Action:
     """The action that adds a live file as it is, for what the commit gives it then."""
-    return {**add_of(row, vector=_plain(row["deletion_vector"]), stats=row["stats"]), "dataChange": False}
+    return {**add_of(row, keys, vector=_plain(row["deletion_vector"]), stats=row["stats"]), "dataChange": False}
 
 
-def add_of(row: Row, *, vector: Mapping[str, Any] | None, stats: str | None) -> Action:
-    """The action that gives a live file another deletion vector; all else of it stays."""
+def add_of(row: Row, keys: Sequence[str], *, vector: Mapping[str, Any] | None, stats: str | None) -> Action:
+    """The action that gives a live file another deletion vector; all else of it stays.
+
+    `keys` are the partition columns, some of which writers may have left out.
+    """
     action = {log_name(name): _plain(row[name]) for name in FILES.names if name not in ("version", "deletion_vector")}
-    action |= {"dataChange": True, "stats": stats}
+    values = action["partitionValues"] or {}
+    action |= {"dataChange": True, "stats": stats, "partitionValues": {key: values.get(key) for key in keys}}
     if vector is not None:
         action["deletionVector"] = vector
     return {name: value for name, value in action.items() if value is not None}

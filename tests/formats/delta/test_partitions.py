@@ -11,8 +11,9 @@ import pyarrow as pa
 import pytest
 
 from lakedbapi.errors import DataError
+from tests.formats.delta.committed import commit, of_kind
 from tests.formats.delta.conftest import Connect
-from tests.formats.delta.writing import Table
+from tests.formats.delta.writing import DV, Table
 
 UTC = datetime.timezone.utc
 INSTANT = datetime.datetime(2021, 5, 6, 7, 8, 9, 123456, UTC)
@@ -89,6 +90,27 @@ def test_a_missing_key_is_null(connect: Connect, tmp_path: Path) -> None:
     table = Table(tmp_path / "t").create([("i", "long"), ("p", "string")], ["p"])
     table.commit(table.file("a.parquet", [1]))
     assert connect(table.path).execute("SELECT i, p FROM t").fetchall() == [(1, None)]
+
+
+@pytest.mark.parametrize("given", [None, {}, {"q": "x"}], ids=["none", "empty", "part"])
+@pytest.mark.parametrize("tracked", ["false", "true"])
+def test_a_missing_key_is_there_when_the_file_is_added_again(
+    connect: Connect, tmp_path: Path, given: dict[str, str] | None, tracked: str
+) -> None:
+    """Other readers ask for it."""
+    columns = [("i", "long"), ("p", "long"), ("q", "string")]
+    table = Table(tmp_path / "t").create(columns, ["p", "q"], DV, delta_enableDeletionVectors="true")
+    table.commit(table.file("a.parquet", range(1000), partitionValues=given))
+    lake = connect(tmp_path, autocommit=True)
+    if tracked == "true":
+        lake.execute("ALTER TABLE t SET ('delta.enableRowTracking' = 'true')")
+        (again,) = of_kind(commit(table.path), "add")
+        assert again["partitionValues"] == {"p": None, "q": (given or {}).get("q")}
+    assert lake.execute("DELETE FROM t WHERE i = 5 AND p IS NULL").rowcount == 1
+    (add,) = of_kind(commit(table.path), "add")
+    assert "deletionVector" in add
+    assert add["partitionValues"] == {"p": None, "q": (given or {}).get("q")}
+    assert lake.execute("SELECT count(*), count(q) FROM t").fetchone() == (999, 999 if given else 0)
 
 
 def test_a_column_in_the_file_does_not_count(connect: Connect, tmp_path: Path) -> None:

@@ -239,6 +239,34 @@ def test_rows_of_others_that_read_the_table_do_not_pass_by(pair: Pair, table: Pa
         second.commit()
 
 
+def test_rows_of_writers_that_do_not_tell_what_they_read_do_not_pass_by(
+    pair: Pair, table: Path, connect: Connect
+) -> None:
+    connect(table.parent, autocommit=True).execute(WRITE_SERIALIZABLE)
+    first, second = pair
+    begin(first, "INSERT INTO t VALUES (5, 'late')")
+    begin(second, "DELETE FROM t WHERE i = 5")
+    first.commit()
+    path = table / "_delta_log" / f"{versions(table)[-1]:020}.json"
+    path.write_text(path.read_text().replace('"isBlindAppend":true,', ""))
+    with pytest.raises(ConflictError, match="added rows"):
+        second.commit()
+
+
+def test_a_protocol_that_another_writer_raised_is_a_conflict(pair: Pair, table: Path) -> None:
+    _, second = pair
+    begin(second, "DELETE FROM t WHERE i = 5")
+    (protocol,) = of_kind(commit(table, 0), "protocol")
+    raised = {**protocol, "writerFeatures": [*protocol["writerFeatures"], "checkConstraints"]}
+    path = table / "_delta_log" / f"{versions(table)[-1] + 1:020}.json"
+    path.write_text(json.dumps({"protocol": raised}) + "\n")
+    with pytest.raises(ConflictError, match=r"protocol.*ProtocolChanged"):
+        second.commit()
+    begin(second, "DELETE FROM t WHERE i = 5")
+    second.commit()
+    assert fresh_values(table, "SELECT count(*) FROM t") == [199]
+
+
 def test_an_autocommit_statement_runs_again(pair: Pair, table: Path, connect: Connect) -> None:
     """Both updates of the same rows take effect, one after the other."""
     writers = [connect(table.parent, autocommit=True) for _ in range(4)]

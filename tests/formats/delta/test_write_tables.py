@@ -107,6 +107,31 @@ def test_vectors_are_switched_on_with_all_that_the_old_version_had(lake: lakedba
     assert "deletionVector" in add
 
 
+def test_vectors_are_switched_on_where_columns_are_mapped_by_an_old_version(
+    lake: lakedbapi.Connection, table: Path
+) -> None:
+    mapped = {"delta.columnMapping.id": 1, "delta.columnMapping.physicalName": "col-i"}
+    on = {"delta.columnMapping.mode": "name", "delta.columnMapping.maxColumnId": "1"}
+    foreign(table, {"minReaderVersion": 2, "minWriterVersion": 5}, [field("i", **mapped)], **on)
+    lake.execute("INSERT INTO t VALUES (1), (2)")
+    lake.execute("ALTER TABLE t SET ('delta.enableDeletionVectors' = 'true')")
+    raised = protocol(table)
+    assert (raised["minReaderVersion"], raised["minWriterVersion"]) == (3, 7)
+    assert raised["readerFeatures"] == ["columnMapping", "deletionVectors"]
+    assert {"columnMapping", "generatedColumns", "changeDataFeed"} <= set(raised["writerFeatures"])
+    assert values(lake, "SELECT i FROM t ORDER BY i") == [1, 2]
+
+
+def test_partition_columns_are_mapped(lake: lakedbapi.Connection, table: Path) -> None:
+    lake.execute("CREATE TABLE t (i BIGINT, p VARCHAR) PARTITIONED BY (p) WITH ('delta.columnMapping.mode' = 'name')")
+    lake.execute("INSERT INTO t VALUES (1, 'a'), (2, NULL)")
+    name = fields(table)[1]["metadata"]["delta.columnMapping.physicalName"]
+    assert metadata(table)["partitionColumns"] == ["p"]
+    found = [add["partitionValues"] for add in of_kind(commit(table), "add")]
+    assert sorted(found, key=str) == sorted([{name: "a"}, {name: None}], key=str)
+    assert values(lake, "SELECT i FROM t WHERE p IS NULL") == [2]
+
+
 def test_a_property_without_its_feature_means_nothing(lake: lakedbapi.Connection, table: Path) -> None:
     on = {"delta.enableDeletionVectors": "true", "delta.enableChangeDataFeed": "true"}
     foreign(table, {"minReaderVersion": 1, "minWriterVersion": 2}, [field("i")], **on)
@@ -117,6 +142,17 @@ def test_a_property_without_its_feature_means_nothing(lake: lakedbapi.Connection
     assert not of_kind(commit(table), "cdc")
     assert not of_kind(commit(table), "protocol")
     assert values(lake, "SELECT sum(i) FROM t") == [62]
+
+
+def test_a_table_is_append_only_if_its_protocol_knows_that(lake: lakedbapi.Connection, table: Path) -> None:
+    on = {"delta.appendOnly": "true"}
+    for name, features in (("t", []), ("u", ["appendOnly"])):
+        made = {"minReaderVersion": 1, "minWriterVersion": 7, "writerFeatures": features}
+        foreign(table.parent / name, made, [field("i")], **on)
+        lake.execute(f"INSERT INTO {name} VALUES (1), (2)")
+    assert lake.execute("DELETE FROM t WHERE i = 1").rowcount == 1
+    with pytest.raises(NotSupportedError, match="append-only"):
+        lake.execute("DELETE FROM u WHERE i = 1")
 
 
 @pytest.mark.parametrize(
