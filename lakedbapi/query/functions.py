@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -53,7 +54,7 @@ class _Call:
         table = self.arguments.get("table_name")
         if not isinstance(table, str):
             raise ProgrammingError(f"{self.text} needs the table's name as text")
-        parts = tuple(table.split(".")) if "schema" not in self.arguments else (self.arguments["schema"], table)
+        parts = _parts(table) if "schema" not in self.arguments else (self.arguments["schema"], table)
         alias, schema = self.context.search_path
         if len(parts) == 1:
             parts = (schema if alias == self.alias else "main", *parts)
@@ -69,6 +70,14 @@ class _Call:
     def result(self, columns: Mapping[str, pa.DataType], rows: Sequence[Mapping[str, Any]]) -> dict[str, Relation]:
         schema = pa.schema([pa.field(name, type) for name, type in columns.items()])
         return {self.special: pa.Table.from_pylist(list(rows), schema)}
+
+
+_PART = re.compile(r'(?:^|\.)(?:"((?:[^"]|"")*)"(?=\.|\Z)|([^.]*))')
+
+
+def _parts(name: str) -> tuple[str, ...]:
+    """Between dots. A part with a dot stands in quotes, as in a statement."""
+    return tuple(plain or quoted.replace('""', '"') for quoted, plain in _PART.findall(name))
 
 
 def lake_function(

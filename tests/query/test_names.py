@@ -129,6 +129,16 @@ def test_a_lake_function_asks_the_catalog_of_its_table(tmp_path: Path, name: str
         assert len(connection.execute("SELECT * FROM history('lake.t')").fetchall()) == 1
 
 
+@pytest.mark.parametrize("name", ['"a.b"', 'main."a.b"', '"lake".main."a.b"', '"say ""hi"""', 'q"t'])
+def test_a_lake_function_finds_tables_with_dots_and_quotes(tmp_path: Path, name: str) -> None:
+    called = name if name.startswith('"') or "." in name else '"q""t"'
+    with lakedbapi.connect(tmp_path / "shop", autocommit=True) as connection:
+        connection.execute(f"CREATE TABLE {called} (i INTEGER)")
+        connection.execute(f"INSERT INTO {called} VALUES (1)")
+        assert len(connection.execute("SELECT * FROM history(?)", [name]).fetchall()) == 2
+        assert connection.execute("SELECT * FROM table_changes(?, 2, 2)", [name]).fetchone() is not None
+
+
 @pytest.mark.parametrize(
     "query",
     [

@@ -17,6 +17,7 @@ from lakedbapi.errors import ConflictError
 from lakedbapi.formats.ducklake import changes_made
 from lakedbapi.formats.ducklake.attempt import Attempt
 from lakedbapi.formats.ducklake.id_lists import among
+from lakedbapi.formats.ducklake.inlined import quoted
 from lakedbapi.formats.ducklake.text import to_text
 from lakedbapi.formats.ducklake.versions import CREATED
 from lakedbapi.model.catalog import TableInfo
@@ -213,7 +214,7 @@ def _storage_type(kind: str, type: Type) -> TypeEngine[Any]:
 
 def _rows_table(attempt: Attempt, table: TableInfo, schema_version: int) -> Table:
     def column(number: int, field: Field) -> Column[Any]:
-        return Column(field.name, _storage_type(attempt.backend.kind, field.type), key=f"c{number}")
+        return Column(quoted(field.name), _storage_type(attempt.backend.kind, field.type), key=f"c{number}")
 
     name = f"ducklake_inlined_data_{table.id}_{schema_version}"
     return _system_table(attempt, name, *(column(number, field) for number, field in enumerate(table.schema.fields)))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -11,7 +13,7 @@ import numpy.typing as npt
 import pyarrow as pa
 from sqlalchemy import Column, MetaData, String, Table, and_, cast, func, literal, or_, select
 from sqlalchemy.engine import Connection
-from sqlalchemy.sql import ColumnElement, TableClause
+from sqlalchemy.sql import ColumnElement, TableClause, quoted_name
 
 from lakedbapi.errors import DataError
 from lakedbapi.formats.ducklake.backend import Backend
@@ -26,6 +28,11 @@ from lakedbapi.model.types import Field, Scalar, Schema, Type, children
 _VARIANT = Scalar("variant")
 _TEMPORAL = ("date", "time", "interval")
 """How types begin whose Python values lose nanoseconds, months, 24:00:00, infinity, or years outside of 1 to 9999."""
+
+_MOST_COLUMNS = {"sqlite": 1_900, "postgresql": 400, "mysql": 190}
+"""Beside those of the system. A row of PostgreSQL and MySQL must fit into a page, with 18 or 40 bytes of each text."""
+_POSTGRESQL_NAME = 63
+_POSTGRESQL_COLUMNS = frozenset({"cmax", "cmin", "ctid", "tableoid", "xmax", "xmin"})
 
 
 @dataclass(frozen=True)
@@ -69,7 +76,7 @@ def _has_rows(connection: Connection, backend: Backend, name: str) -> bool:
 def _describe(connection: Connection, backend: Backend, table_id: int, name: str, schema_version: int) -> InlinedTable:
     columns = backend.column_names(connection, name)
     # Format 1.1 renamed the three system columns; they always come first.
-    table = Table(name, MetaData(schema=backend.tables.schema_name), *(Column(column) for column in columns))
+    table = Table(name, MetaData(schema=backend.tables.schema_name), *(Column(quoted(column)) for column in columns))
     snapshot = _definition_snapshot(connection, backend.tables, table_id, schema_version)
     schema = load_schema(connection, backend.tables, table_id, snapshot)
     return InlinedTable(table, schema, columns[0], columns[1], columns[2], snapshot)
@@ -137,10 +144,21 @@ def _is_temporal(type: Type) -> bool:
 def _matching(source: Table, name: str) -> str:
     if name in source.c:
         return name
-    found = next((column.name for column in source.c if column.name.casefold() == name.casefold()), None)
+    likely = (name.casefold(), _truncated(name).casefold())
+    found = next((column.name for column in source.c if column.name.casefold() in likely), None)
     if found is None:
         raise DataError(f"the catalog is damaged: its table {source.name} has no column {name!r}")
     return found
+
+
+def quoted(name: str) -> quoted_name:
+    """The name of a column, always in quotes: SQLAlchemy leaves them out where a line break is the last character."""
+    return quoted_name(name, True)
+
+
+def _truncated(name: str) -> str:
+    """What PostgreSQL makes of it, without a word."""
+    return name.encode()[:_POSTGRESQL_NAME].decode(errors="ignore")
 
 
 def _column(field: Field, stored: Field | None, values: Mapping[int, Sequence[Any]], length: int) -> pa.Array:
@@ -152,12 +170,30 @@ def _column(field: Field, stored: Field | None, values: Mapping[int, Sequence[An
 def can_inline(schema: Schema, backend: Backend) -> bool:
     """Whether rows of a table with these columns can be kept in this catalog, and be read back by DuckDB."""
     reserved = backend.tables.inlined_system_columns
-    return all(
+    return _can_name([field.name for field in schema.fields], backend.kind) and all(
         field.name.casefold() not in reserved
         and not field.name.casefold().startswith("_ducklake_")
         and _fits(field.type, backend.kind, nested=False)
         for field in schema.fields
     )
+
+
+def _can_name(columns: Sequence[str], backend_kind: str) -> bool:
+    """Whether a table of this database can have so many columns, called so."""
+    if len(columns) > _MOST_COLUMNS.get(backend_kind, math.inf):
+        return False
+    if backend_kind == "postgresql":
+        return all(name == _truncated(name) and name not in _POSTGRESQL_COLUMNS for name in columns)
+    if backend_kind == "mysql":
+        known = all(len(name) <= 64 and max(map(ord, name)) < 0x10000 and not name[-1].isspace() for name in columns)
+        return known and len({_without_accents(name) for name in columns}) == len(columns)
+    return True
+
+
+def _without_accents(name: str) -> str:
+    """MySQL takes names for the same that differ in accents."""
+    plain = "".join(c for c in unicodedata.normalize("NFKD", name.casefold()) if not unicodedata.combining(c))
+    return plain.replace("ı", "i")
 
 
 def _fits(type: Type, backend_kind: str, *, nested: bool) -> bool:

@@ -11,7 +11,7 @@ from pyiceberg.transforms import parse_transform
 from pyiceberg.typedef import Record
 from pyiceberg.types import IcebergType, LongType, NestedField, StructType
 
-from lakedbapi.errors import InternalError
+from lakedbapi.errors import DataError, InternalError
 from lakedbapi.formats.iceberg.values import parse
 from lakedbapi.model.catalog import PartitionSpec
 
@@ -58,6 +58,9 @@ def partition_tuple(values: tuple[str | None, ...], spec: IcebergSpec, type: Str
         is_number = str(key.transform) in _CALENDAR
         value = parse(text, LongType() if is_number else field.field_type)
         if text is not None and value is None:
-            raise InternalError(f"{text!r} is no value of the partition field {field.name}")
+            raise DataError(
+                f"{text!r} cannot be the value of the partition field {field.name!r} of an Iceberg table; "
+                "partition it by another column, or keep such rows elsewhere"
+            )
         found.append(value)
     return Record(*found)

@@ -14,7 +14,7 @@ from pyiceberg.conversions import to_bytes
 
 _ARROW: dict[type[iceberg.IcebergType], tuple[pa.DataType, pa.DataType]] = {
     iceberg.DateType: (pa.date32(), pa.int32()),
-    iceberg.TimeType: (pa.time64("us"), pa.int64()),
+    iceberg.TimeType: (pa.timestamp("us"), pa.int64()),
     iceberg.TimestampType: (pa.timestamp("us"), pa.int64()),
     iceberg.TimestamptzType: (pa.timestamp("us"), pa.int64()),
     iceberg.TimestampNanoType: (pa.timestamp("ns"), pa.int64()),
@@ -50,6 +50,8 @@ def _parse(text: str, type: iceberg.IcebergType) -> Any:
         return _bytes(text)
     for kind, (arrow, number) in _ARROW.items():
         if isinstance(type, kind):
+            if kind is iceberg.TimeType:
+                text = f"1970-01-01 {text}"
             return pc.cast(pa.scalar(text.removesuffix("+00")), arrow).cast(number).as_py()
     return None
 

@@ -198,3 +198,44 @@ def test_what_the_catalog_cannot_hold_goes_to_files(lake: Session) -> None:
     lake("UPDATE v SET v = 'new'::VARIANT WHERE CAST(v AS VARCHAR) = '42'")
     assert lake("SELECT count(*) FROM g") == [(2,)]
     assert ("new",) in lake("SELECT CAST(v AS VARCHAR) FROM v")
+
+
+SOME = ["nl\n", "nl", "e", "é", "é\u0301", "ctid", "xmin", "😀", "end ", "\x0b"]
+NAMES = [*SOME, "x" * 70 + "a", "x" * 70 + "b", "ü" * 40]
+
+
+def test_columns_of_any_name_hold_rows(lake: Session) -> None:
+    """Databases cut, fold or refuse some names: what a table of theirs cannot be called goes to files."""
+    for number, names in enumerate([NAMES, ["nl\n"], ["é", "e"], ["x" * 70], ["ctid"]]):
+        columns = ['"' + name + '"' for name in names]
+        lake(f"CREATE TABLE t{number} ({', '.join(f'{column} INTEGER' for column in columns)})")
+        lake(f"INSERT INTO t{number} VALUES ({', '.join(map(str, range(len(names))))})")
+        assert lake(f"SELECT * FROM t{number}") == [tuple(range(len(names)))]
+    lake("CALL ducklake_flush_inlined_data('lake')")
+    assert lake("SELECT * FROM t0") == [tuple(range(len(NAMES)))]
+
+
+@pytest.mark.parametrize("count", [190, 400])
+def test_any_number_of_columns_holds_rows(lake: Session, count: int) -> None:
+    """With as much in each as counts against the size of a page."""
+    lake(f"CREATE TABLE t ({', '.join(f'c{n} VARCHAR' for n in range(count))})")
+    text = "'" + "a" * 39 + "'"
+    lake(f"INSERT INTO t VALUES ({', '.join([text] * count)})")
+    assert lake(f"SELECT c0, c{count - 1} FROM t") == [("a" * 39, "a" * 39)]
+    lake(f"CREATE TABLE wide ({', '.join(f'c{n} INTEGER' for n in range(2_000))})")
+
+
+def test_columns_that_postgresql_cut_are_found(tmp_path: Path) -> None:
+    """Writers that let it cut the names of the columns of inlined tables read them all the same, and so do we."""
+    psycopg = pytest.importorskip("psycopg")
+    long, cut = "ü" * 40, "ü" * 31
+    with on_postgresql(tmp_path) as place:
+        lake = Session(place.url)
+        lake(f"CREATE TABLE t (v INTEGER, {cut} INTEGER)")
+        lake("INSERT INTO t VALUES (1, 2)")
+        with psycopg.connect(place.location.removeprefix("ducklake:postgres:"), autocommit=True) as database:
+            database.execute("UPDATE ducklake_column SET column_name = %s WHERE column_name = %s", [long, cut])
+        again = Session(f"{place.url}&alias=again")
+        assert again(f"SELECT {long} FROM t") == [(2,)]
+        again("INSERT INTO t VALUES (3, 4)")
+        assert again("SELECT * FROM t ORDER BY v") == [(1, 2), (3, 4)]

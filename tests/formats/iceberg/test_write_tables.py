@@ -426,3 +426,20 @@ def test_formats_that_keep_the_order_of_columns(tmp_path: Path, kind: str, chang
         lake.execute("CREATE TABLE t (a BIGINT, b BIGINT)")
         with pytest.raises(lakedbapi.NotSupportedError, match="cannot be FIRST or AFTER"):
             lake.execute(f"ALTER TABLE t {change}")
+
+
+def test_times_are_partition_values(place: Lake, lake: lakedbapi.Connection) -> None:
+    lake.execute("CREATE TABLE t (a BIGINT, k TIME) PARTITIONED BY (k)")
+    lake.execute("INSERT INTO t VALUES (1, '00:00:00'), (2, '12:00:01.5'), (3, '23:59:59.999999'), (4, NULL)")
+    assert lake.execute("SELECT a FROM t WHERE k = '12:00:01.5'").fetchall() == [(2,)]
+    assert lake.execute("DELETE FROM t WHERE k > '12:00:00'").rowcount == 2
+    assert sorted(row["a"] for row in place.table().scan().to_arrow().to_pylist()) == [1, 4]
+    assert len(place.table().scan(row_filter="k == '00:00:00'").to_arrow()) == 1
+
+
+@pytest.mark.parametrize(("type", "value"), [("DATE", "infinity"), ("TIMESTAMP", "-infinity"), ("TIME", "24:00:00")])
+def test_what_no_partition_can_have_is_an_error(lake: lakedbapi.Connection, type: str, value: str) -> None:
+    lake.execute(f"CREATE TABLE t (a BIGINT, k {type}) PARTITIONED BY (k)")
+    with pytest.raises(lakedbapi.DataError, match="partition field 'k'"):
+        lake.execute(f"INSERT INTO t VALUES (1, '{value}')")
+    assert lake.execute("SELECT count(*) FROM t").fetchone() == (0,)
