@@ -145,6 +145,23 @@ def test_missing_columns_have_their_defaults(lake: Lake, write: Write) -> None:
     assert lake("SELECT count(*) FROM t WHERE n = 7") == [(3,)]
 
 
+@pytest.mark.parametrize("at_once", [True, False])
+def test_each_file_has_the_mapping_of_its_own_names(lake: Lake, write: Write, at_once: bool) -> None:
+    lake("CREATE TABLE t (i INTEGER, s VARCHAR DEFAULT 'none')")
+    numbers = pa.array([4], pa.int32())
+    files = (
+        pa.table({"i": numbers}),
+        pa.table({"S": ["z"], "I": numbers}),
+        pa.table({"i": numbers, "s": ["y"]}),
+    )
+    for number, rows in enumerate(files):
+        lake("CALL add_data_files('lake', 't', ?, allow_missing => true)", write(rows, f"in/{number}.parquet"))
+        if not at_once:
+            lake.commit()
+    lake.commit()
+    assert lake("SELECT s FROM t WHERE i = 4 ORDER BY s") == [("none",), ("y",), ("z",)]
+
+
 def test_types_must_fit(lake: Lake, write: Write) -> None:
     lake("CREATE TABLE t (i INTEGER, s VARCHAR)")
     wide = pa.table({"i": pa.array([1], pa.int64()), "s": ["a"]})

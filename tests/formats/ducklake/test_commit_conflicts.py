@@ -222,6 +222,16 @@ def test_a_file_delete_and_an_inlined_delete_of_one_row_conflict(lake: Lake, oth
     assert lake.count() == 38
 
 
+def test_the_end_of_a_file_and_an_inlined_delete_in_it_conflict(lake: Lake, other: Lake, place: Place) -> None:
+    """The file's live rows may have been copied elsewhere, and that one with them."""
+    inlining = Lake(open_catalog(place), lake.engine)
+    lake.pin()
+    mine = row_changes(lake.table("t"), removed=frozenset({0}))
+    inlining.commit(FIVE(inlining))
+    with pytest.raises(ConflictError):
+        lake.commit(mine)
+
+
 def test_inlined_rows_can_be_ended_once(inlining: Lake, place: Place) -> None:
     lake, other = inlining, Lake(open_catalog(place), inlining.engine)
     table = lake.create("t", column("i", "int32"))
