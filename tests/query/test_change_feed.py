@@ -73,3 +73,19 @@ def test_the_columns_are_those_of_the_end(feed: Lake) -> None:
 def test_nothing_changed_gives_no_rows_but_columns(feed: Lake) -> None:
     feed("SELECT * FROM table_changes('t', 1, 1)")
     assert [column[0] for column in feed.cursor.description] == ["snapshot_id", "rowid", "change_type", "id", "v"]
+
+
+def test_copied_rows_with_younger_columns_and_types_are_no_changes(lake: Lake) -> None:
+    lake("CALL lake.set_option('data_inlining_row_limit', '0')")
+    lake("CREATE TABLE t (id INTEGER, v VARCHAR)")
+    lake("INSERT INTO t SELECT i, 'v' FROM range(5) r(i)")
+    lake.commit()
+    lake("ALTER TABLE t ADD COLUMN n INTEGER DEFAULT 7")
+    lake("ALTER TABLE t ALTER COLUMN id TYPE BIGINT")
+    lake("CALL lake.set_option('lake.write_mode', 'copy-on-write')")
+    lake.commit()
+    lake("DELETE FROM t WHERE id = 1")
+    lake.commit()
+    [(last,)] = lake("SELECT max(snapshot_id) FROM snapshots()")
+    assert lake("SELECT count(*) FROM files('t') WHERE deleted_count = 0") == [(1,)]
+    assert changes(lake, last, last) == [(last, 1, "delete", 1, "v", 7)]

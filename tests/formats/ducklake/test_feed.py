@@ -122,6 +122,15 @@ def test_rows_that_copy_on_write_moved_are_not_reported(filled: Lake) -> None:
     assert feed(filled, 3, 3) == [(3, "delete", 4, 4), (3, "delete", 5, 5), (3, "insert", 5, 50)]
 
 
+def test_copied_rows_are_told_by_nulls_and_nan_too(lake: Lake) -> None:
+    table = lake.create("t", column("f", "float64"), column("s", "varchar"))
+    lake.insert("t", (float("nan"), None), (1.5, "a"), (2.5, "b"))
+    rows = arrow(table, [(float("nan"), None), (1.5, None)]).append_column("_lake_row_id", pa.array([0, 1]))
+    gone = frozenset({0})
+    lake.commit(row_changes(table, files=lake.written(table, rows, row_ids=True), removed=gone, rewritten=gone))
+    assert feed(lake, 3, 3) == [(3, "delete", 1, 1.5), (3, "delete", 2, 2.5), (3, "insert", 1, 1.5)]
+
+
 @pytest.mark.parametrize(
     "compaction",
     [
