@@ -107,6 +107,14 @@ def test_inlined_deletes_of_files(inlining: Lake, place: Place, peer: Peer) -> N
     assert feed(lake, 3, 5) == expected
 
 
+def test_deletes_in_the_catalog_and_in_a_file_of_one_data_file_add_up(inlining: Lake) -> None:
+    inlining.create("t", column("i", "int32"))
+    inlining.insert("t", *((i,) for i in range(20)))
+    inlining.delete("t", {0: [3]})
+    inlining.delete("t", {0: list(range(5, 17))})
+    assert feed(inlining, 3, 4) == [(3, "delete", 3, 3), *((4, "delete", i, i) for i in range(5, 17))]
+
+
 def test_rows_that_their_own_transaction_deleted_are_not_reported(lake: Lake) -> None:
     table = lake.create("t", column("i", "int32"))
     (staged,) = lake.written(table, arrow(table, [(1,), (2,), (3,)]))
