@@ -9,6 +9,7 @@ from sqlglot import exp
 
 from lakedbapi.context import Context
 from lakedbapi.engine.base import Query
+from lakedbapi.errors import DataError
 from lakedbapi.sql.expressions import render
 from lakedbapi.sql.nulls import parameter_name
 
@@ -90,7 +91,11 @@ def evaluate(context: Context, expressions: Sequence[exp.Expression]) -> list[An
     rest = [number for number, value in enumerate(values) if value is _UNKNOWN]
     if rest:
         items = ", ".join(f"({render(expressions[n])}\n) AS v{n}" for n in rest)
-        row = context.engine.fetch(Query(f"SELECT {items}", parameters=context.parameters)).to_pylist()[0]
+        result = context.engine.fetch(Query(f"SELECT {items}", parameters=context.parameters))
+        try:
+            row = result.to_pylist()[0]
+        except (OverflowError, ValueError) as error:
+            raise DataError("an argument is a date or time outside of the years 1 to 9999: give another") from error
         for n in rest:
             values[n] = row[f"v{n}"]
     return values

@@ -37,7 +37,10 @@ def instant(context: Context, value: Any) -> datetime.datetime | None:
     """An aware datetime from a datetime, date or text; without a zone it is UTC. None = the value is no time."""
     if isinstance(value, str):
         query = Query("SELECT TRY_CAST($value AS TIMESTAMPTZ) AS t", parameters={"value": value})
-        found: datetime.datetime | None = context.engine.fetch(query).column(0)[0].as_py()
+        try:
+            found: datetime.datetime | None = context.engine.fetch(query).column(0)[0].as_py()
+        except (OverflowError, ValueError):
+            return None  # In the year 10000, or infinity.
         return found
     if isinstance(value, datetime.datetime):
         return value.replace(tzinfo=datetime.timezone.utc) if value.tzinfo is None else value

@@ -30,6 +30,9 @@ ERRORS: list[tuple[str, type[Exception]]] = [
     ("CREATE INDEX i ON t (id)", lakedbapi.ProgrammingError),
     ("SELECT * FROM table_changes('missing', 1, 2)", lakedbapi.ProgrammingError),
     ("ROLLBACK TO SAVEPOINT missing", lakedbapi.ProgrammingError),
+    ("SELECT * FROM t FOR VERSION AS OF 100000000000000000000", lakedbapi.ProgrammingError),
+    ("SELECT * FROM t FOR TIMESTAMP AS OF 'infinity'", lakedbapi.ProgrammingError),
+    ("SELECT * FROM t FOR TIMESTAMP AS OF '20000-01-01'", lakedbapi.ProgrammingError),
 ]
 
 

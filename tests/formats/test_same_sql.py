@@ -35,6 +35,20 @@ def test_insert(people: Lake) -> None:
     assert people("INSERT INTO t SELECT * FROM t WHERE id < 0") == 0
 
 
+def test_partition_values_may_be_longer_than_names_of_folders(lake: Lake) -> None:
+    long = ["x" * 300, "Ü" * 50, "x" * 300 + "y"]
+    lake.create("CREATE TABLE t (id INTEGER, k VARCHAR) PARTITIONED BY (k)")
+    assert lake.many("INSERT INTO t VALUES (?, ?)", [(i, long[i % 3]) for i in range(60)]) == 60
+    lake("INSERT INTO t VALUES (100, ?)", long[0])
+    lake.commit()
+    lake("INSERT INTO t SELECT id + 200, k FROM t")
+    lake.commit()
+    assert lake("UPDATE t SET id = id + 1000 WHERE k = ?", long[1]) == 40
+    assert lake("DELETE FROM t WHERE k = ?", long[2]) == 40
+    lake.commit()
+    assert lake("SELECT k, count(*), min(id) FROM t GROUP BY k ORDER BY k") == [(long[0], 42, 0), (long[1], 40, 1001)]
+
+
 def test_delete(people: Lake) -> None:
     assert people("DELETE FROM t WHERE amount > 4") == 1  # NULL is not true
     assert people("DELETE FROM t USING news WHERE t.id = news.id") == 2  # 3 twice in news, deleted once

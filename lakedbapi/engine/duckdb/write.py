@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from itertools import count
 from typing import TYPE_CHECKING
 
@@ -17,6 +18,7 @@ from lakedbapi.engine.duckdb.partitioning import Key, as_text, only_identity, pa
 from lakedbapi.engine.duckdb.resources import Resources
 from lakedbapi.engine.duckdb.statistics import leaf_ids, written_file
 from lakedbapi.engine.duckdb.values import from_arrow
+from lakedbapi.errors import OperationalError
 from lakedbapi.model.changes import WrittenFile
 from lakedbapi.model.layout import FileLayout
 from lakedbapi.model.scan import ROW_ID_FIELD, ROW_SNAPSHOT_FIELD
@@ -42,6 +44,24 @@ def write(
     execution: Execution, source: Query | pa.Table, schema: Schema, options: WriteOptions, embedded: Embedded
 ) -> tuple[WrittenFile, ...]:
     """See `Engine.write`. The files of a call have its token in their names, so that a failure can remove them."""
+    try:
+        return _write(execution, source, schema, options, embedded)
+    except OperationalError as error:
+        if not (options.hive_layout and "File name too long" in str(error) and _can_repeat(source)):
+            raise
+    # A value of a partition key is too long for the name of a folder: readers do not need any.
+    return _write(execution, source, schema, replace(options, hive_layout=False), embedded)
+
+
+def _can_repeat(source: Query | pa.Table) -> bool:
+    return isinstance(source, pa.Table) or not any(
+        isinstance(relation, pa.RecordBatchReader) for relation in source.relations.values()
+    )
+
+
+def _write(
+    execution: Execution, source: Query | pa.Table, schema: Schema, options: WriteOptions, embedded: Embedded
+) -> tuple[WrittenFile, ...]:
     if isinstance(source, pa.Table) and source.num_rows == 0:
         return ()
     if isinstance(source, Query):

@@ -54,9 +54,10 @@ class LogListing:
         when commits are missing in between."""
         start = max((known for known in self.checkpoints if known <= version), default=None)
         first = 0 if start is None else start + 1
-        wanted = range(first, version + 1)
+        in_log = not self.empty and 0 <= version <= self.latest
+        wanted = range(first, version + 1) if in_log else range(0)  # Numbers that are none may be huge.
         missing = [number for number in wanted if number not in self.commits]
-        if (start is None and 0 in missing) or version > self.latest or version < 0:
+        if not in_log or (start is None and 0 in missing):
             ended = " any more, since its log was cleaned up or purged" if 0 <= version < self.earliest else ""
             raise ProgrammingError(
                 f"Delta table {table} has no version {version}{ended} (DELTA_VERSION_NOT_FOUND): {self.range_text}"

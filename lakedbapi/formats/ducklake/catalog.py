@@ -62,6 +62,7 @@ CAPABILITIES = Capabilities(
 )
 _NESTING = replace(CAPABILITIES, nested_schemas=True)
 _ENCRYPTED_LAYOUT = replace(OWN_LAYOUT, encrypted=True)
+_LARGEST_ID = (1 << 63) - 1
 _KEPT = 16
 """Snapshots, and schemas of snapshots, that are kept at hand."""
 
@@ -133,7 +134,7 @@ class DuckLakeCatalog(Catalog):
         with self.backend.read() as connection:
             id = point.version if point.timestamp is None else self._id_at(connection, point.timestamp)
             query = _snapshots(self.backend.tables).where(snapshot.snapshot_id == id)
-            found = None if id is None else self._read_snapshot(connection, query)
+            found = None if id is None or abs(id) > _LARGEST_ID else self._read_snapshot(connection, query)
             if found is None:
                 where = f"version {id}" if point.timestamp is None else f"timestamp {point.timestamp}"
                 raise ProgrammingError(f"No snapshot found at {where}: {self._kept(connection, id)}")

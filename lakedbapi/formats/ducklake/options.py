@@ -120,7 +120,7 @@ def _size(value: str) -> str | None:
     unit = (found[2] or "b").casefold()
     base = 1024 if "i" in unit else 1000
     size = int(float(found[1]) * base ** _UNITS[unit.replace("i", "")])
-    return str(size) if size else None
+    return str(size) if 0 < size < 1 << 63 else None
 
 
 def _codec(value: str) -> str | None:
