@@ -99,13 +99,17 @@ def link_new(path: str, data: bytes) -> None:
     try:
         with open(temporary, "xb") as file:
             file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        os.link(temporary, path)  # Fails if the target exists, and shows it only complete.
-        _sync_directory(directory)
+        link_complete(temporary, path)
     finally:
         with suppress(FileNotFoundError):
             os.unlink(temporary)
+
+
+def link_complete(temporary: str, path: str) -> None:
+    """Let the content of a local file appear at `path` as well, once it is on disk. FileExistsError if it exists."""
+    _sync_file(temporary)
+    os.link(temporary, path)  # Fails if the target exists, and shows it only complete.
+    _sync_directory(posixpath.dirname(path))
 
 
 def sync(path: str) -> None:

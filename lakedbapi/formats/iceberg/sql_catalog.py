@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import os
+import posixpath
 import threading
 import time
 from collections import OrderedDict
+from contextlib import suppress
 from typing import Any
+from uuid import uuid4
 
 import pyiceberg.catalog.sql
 from pyiceberg.io import FileIO
@@ -17,7 +21,7 @@ from sqlalchemy import select
 
 from lakedbapi.formats.iceberg.paths import Paths
 from lakedbapi.formats.iceberg.requests import updates as requests
-from lakedbapi.storage.exclusive import sync
+from lakedbapi.storage.exclusive import link_complete
 
 _KEPT = 64
 _OF_SNAPSHOTS = (requests.AddSnapshotUpdate, requests.SetSnapshotRefUpdate)
@@ -76,11 +80,18 @@ class SqlCatalog(pyiceberg.catalog.sql.SqlCatalog):
         return StagedTable(table_identifier, metadata, place, self._load_file_io(metadata.properties, place), self)
 
     def _write_metadata(self, metadata: TableMetadata, io: FileIO, metadata_path: str) -> None:  # type: ignore[override]
-        """A local file is on disk before the database points to it."""
-        super()._write_metadata(metadata, io, metadata_path)
+        """A local file appears whole, and is on disk before the database points to it."""
         path = Paths().full(metadata_path)
-        if "://" not in path:
-            sync(path)
+        if "://" in path:
+            super()._write_metadata(metadata, io, metadata_path)
+            return
+        hidden = posixpath.join(posixpath.dirname(path), f".{uuid4().hex}-{posixpath.basename(path)}")
+        try:
+            super()._write_metadata(metadata, io, hidden)
+            link_complete(hidden, path)
+        finally:
+            with suppress(FileNotFoundError):
+                os.unlink(hidden)
 
     def _keep(self, location: str, metadata: TableMetadata) -> None:
         with self._lock:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import errno
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from pyiceberg.io import OutputFile
+from pyiceberg.serializers import ToOutputFile
 from pyiceberg.table.metadata import TableMetadata, TableMetadataUtil
 
 import lakedbapi
@@ -13,6 +16,7 @@ from lakedbapi.deletes import parquet
 from lakedbapi.formats.iceberg import attempt, sql_catalog
 from lakedbapi.formats.iceberg.paths import Paths
 from lakedbapi.formats.iceberg.sources import CatalogSource
+from lakedbapi.storage import exclusive
 from tests.formats.iceberg.writing import Lake, values
 
 
@@ -98,10 +102,36 @@ def test_an_upgraded_table_has_the_row_ids_of_its_file(tmp_path: Path) -> None:
 def test_metadata_is_on_disk_before_the_catalog_points_to_it(place: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
     lake = filled(place)
     before = place.table().metadata_location
-    synced: list[tuple[str, str]] = []
-    monkeypatch.setattr(sql_catalog, "sync", lambda path: synced.append((path, place.table().metadata_location)))
+    linked: list[tuple[str, str]] = []
+
+    def link(temporary: str, path: str) -> None:
+        exclusive.link_complete(temporary, path)
+        linked.append((path, place.table().metadata_location))
+
+    monkeypatch.setattr(sql_catalog, "link_complete", link)
     lake.execute("DELETE FROM t WHERE a = 1")
-    assert [(f"file://{path}", then) for path, then in synced] == [(place.table().metadata_location, before)]
+    assert [(f"file://{path}", then) for path, then in linked] == [(place.table().metadata_location, before)]
+
+
+def test_half_of_a_metadata_file_is_never_seen(place: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+    lake = filled(place)
+    folder = Path(place.table().metadata_location.removeprefix("file://")).parent
+    before = {file.name: file.read_bytes() for file in folder.glob("*.json")}
+
+    def write_half(metadata: object, output: OutputFile) -> None:
+        with output.create() as stream:
+            stream.write(b'{"format-version": ')
+        assert {file.name: file.read_bytes() for file in folder.glob("*.json") if file.name[0] != "."} == before
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(ToOutputFile, "table_metadata", write_half)
+        with pytest.raises(lakedbapi.OperationalError, match="No space left"):
+            lake.execute("DELETE FROM t WHERE a = 1")
+    assert {file.name: file.read_bytes() for file in folder.glob("*.json")} == before
+    assert [file.name for file in folder.glob(".*")] == []
+    lake.execute("DELETE FROM t WHERE a = 1")
+    assert values(place.connect(), "SELECT min(a) FROM t") == [0]
 
 
 def test_manifests_of_other_files_are_not_read(place: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
