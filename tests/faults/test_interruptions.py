@@ -64,7 +64,32 @@ def test_a_cancelled_statement(
     check_unharmed(connection, sqlite_place, snapshots)
 
 
+@pytest.fixture
+def handled() -> Iterator[None]:
+    """Ctrl-C raises KeyboardInterrupt, though programs that a shell began in the background ignore it, and SIGUSR1
+    SystemExit."""
+
+    def ended(number: int, frame: object) -> None:
+        raise SystemExit
+
+    before = signal.signal(signal.SIGINT, signal.default_int_handler), signal.signal(signal.SIGUSR1, ended)
+    yield
+    for number, handler in zip((signal.SIGINT, signal.SIGUSR1), before, strict=True):
+        signal.signal(number, handler)
+
+
 @statements
+@pytest.mark.usefixtures("handled")
+def test_other_signals_that_raise(connection: lakedbapi.Connection, sqlite_place: Place, statement: str) -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    snapshots = snapshot_ids(sqlite_place)
+    with pytest.raises(SystemExit), interrupted(lambda: os.kill(os.getpid(), signal.SIGUSR1), once=True):
+        run(connection, statement)
+    check_unharmed(connection, sqlite_place, snapshots)
+
+
+@statements
+@pytest.mark.usefixtures("handled")
 def test_ctrl_c(connection: lakedbapi.Connection, sqlite_place: Place, statement: str) -> None:
     snapshots = snapshot_ids(sqlite_place)
     with pytest.raises(KeyboardInterrupt), interrupted(lambda: os.kill(os.getpid(), signal.SIGINT), once=True):

@@ -1,10 +1,12 @@
-"""DuckDB calls that Ctrl-C ends: DuckDB does not look for signals, so they run beside the main thread, which does."""
+"""DuckDB calls that Ctrl-C ends, or another signal whose handler raises: they run beside the main thread.
+
+Handlers run in that. DuckDB notices them late there, and waits forever for threads of its own that read from Python.
+"""
 
 from __future__ import annotations
 
 import os
 import queue
-import signal
 import threading
 from collections.abc import Callable
 from typing import Any, Generic, TypeVar, cast
@@ -17,8 +19,8 @@ _CHECK_SECONDS = 0.1
 
 
 def call(cursor: duckdb.DuckDBPyConnection, function: Callable[[], T]) -> T:
-    """`function()`, which runs a statement on `cursor`. Ctrl-C in the main thread interrupts it."""
-    if threading.current_thread() is not threading.main_thread() or not callable(signal.getsignal(signal.SIGINT)):
+    """`function()`, which runs a statement on `cursor`. What a handler of signals raises in the main thread ends it."""
+    if threading.current_thread() is not threading.main_thread():
         return function()
     task = _Task(function)
     _idle_worker().take(task)
