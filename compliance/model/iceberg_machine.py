@@ -205,6 +205,7 @@ class IcebergPrograms(OneTablePrograms):
     client: ClassVar[type[Client]] = IcebergClient
     more: ClassVar[Mapping[str, int]] = {"delete_by_value": 4, "delete_by_position": 1, "optimize": 2, "expire": 1}
     lake: IcebergLake
+    nested_initial_defaults = True
     scalars = tuple(type for type in SCALARS if type != SMALLINT)
     wider: ClassVar[Mapping[Type, tuple[Plain, ...]]] = {INTEGER: (BIGINT,), FLOAT: (DOUBLE,), DECIMAL: (WIDE_DECIMAL,)}
 

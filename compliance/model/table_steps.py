@@ -44,6 +44,8 @@ class TableSteps(Program):
     """What stands behind the columns of CREATE TABLE."""
     initial_defaults = True
     """Whether a new column can have a value in the rows that are there."""
+    nested_initial_defaults = False
+    """Whether one with parts can."""
     scalars: Sequence[Plain] = SCALARS
     wider: ClassVar[Mapping[Type, tuple[Plain, ...]]] = WIDER
 
@@ -173,7 +175,8 @@ class TableSteps(Program):
         if table is None:
             return
         column = self._new_column(data.draw, name)
-        if not self.initial_defaults:
+        has_parts = column.type not in self.scalars
+        if not self.initial_defaults or (has_parts and not self.nested_initial_defaults):
             column = replace(column, default=None)
         column = replace(column, initial=column.default)
         sql = f"ALTER TABLE {quoted(table.name)} ADD COLUMN {self.definition(column)}"
