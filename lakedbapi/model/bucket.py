@@ -1,22 +1,46 @@
-"""The `bucket(N)` partition transform: Murmur3 (x86, 32 bits, seed 0) of a value, modulo N."""
+"""The `bucket(N)` partition transform: Murmur3 (x86, 32 bits, seed 0) of a value, modulo N.
+
+DuckLake and Iceberg hash decimals, UUIDs and times differently.
+"""
 
 from __future__ import annotations
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from lakedbapi.errors import NotSupportedError
+from lakedbapi.model.types import Decimal, Scalar, Type
 
 _C1 = np.uint32(0xCC9E2D51)
 _C2 = np.uint32(0x1B873593)
+_DECIMAL_BYTES = 16
+_DIGITS = 18
+"""Of decimals whose unscaled numbers fit into 8 bytes."""
+_WITHOUT_BUCKETS = frozenset({"int128", "uint128", "time", "time_ns", "timetz", "interval", "variant", "geometry"})
 
 Hashes = npt.NDArray[np.uint32]
 
 
+def has_buckets(type: Type) -> bool:
+    """Whether `buckets` are defined for a column of `type`."""
+    if isinstance(type, Decimal):
+        return type.precision <= _DIGITS
+    return isinstance(type, Scalar) and type.name not in _WITHOUT_BUCKETS
+
+
 def buckets(values: pa.Array, count: int) -> pa.Array:
     """The bucket number of each value, int64; NULL for NULL."""
-    hashes = murmur3(values)
+    return _numbers(murmur3(values), values, count)
+
+
+def iceberg_buckets(values: pa.Array, count: int, type: Type) -> pa.Array:
+    """As `buckets`, of a column of `type` in Iceberg (spec, Appendix B: 32-bit Hash Requirements)."""
+    return _numbers(murmur3(_as_iceberg_hashes(values, type)), values, count)
+
+
+def _numbers(hashes: Hashes, values: pa.Array, count: int) -> pa.Array:
     numbers = (hashes & np.uint32(0x7FFFFFFF)).astype(np.int64) % count
     return pa.array(numbers, mask=values.is_null().to_numpy(zero_copy_only=False))
 
@@ -28,7 +52,7 @@ def murmur3(values: pa.Array) -> Hashes:
     floats as the bits of the double, text and binary as their bytes.
     """
     type = values.type
-    if pa.types.is_string(type) or pa.types.is_binary(type):
+    if pa.types.is_string(type) or pa.types.is_binary(type) or pa.types.is_large_binary(type):
         return _hash_bytes(values)
     if pa.types.is_floating(type):
         doubles: npt.NDArray[np.float64] = values.cast(pa.float64()).fill_null(0.0).to_numpy(zero_copy_only=False)
@@ -48,11 +72,43 @@ def murmur3(values: pa.Array) -> Hashes:
 
 def _unscaled(values: pa.Array) -> npt.NDArray[np.int64]:
     """14.20 -> 1420."""
-    if values.type.precision > 18:
-        raise NotSupportedError(f"Partitioning by bucket is not defined for {values.type}, only up to 18 digits.")
+    if values.type.precision > _DIGITS:
+        raise NotSupportedError(
+            f"Partitioning by bucket is not defined for {values.type}, only up to {_DIGITS} digits."
+        )
     words = np.frombuffer(values.buffers()[1], dtype=np.int64)[::2]
     unscaled: npt.NDArray[np.int64] = words[values.offset : values.offset + len(values)]
     return unscaled
+
+
+def _as_iceberg_hashes(values: pa.Array, type: Type) -> pa.Array:
+    """Decimals and UUIDs as their bytes, times and timestamps as microseconds."""
+    if pa.types.is_decimal(values.type):
+        return _fewest_bytes(values)
+    if type == Scalar("uuid"):
+        digits = pc.replace_substring(values.fill_null("0" * 32), "-", "").buffers()[2]
+        raw = bytes.fromhex("" if digits is None else digits.to_pybytes()[: 32 * len(values)].decode())
+        return pa.Array.from_buffers(pa.binary(16), len(values), [None, pa.py_buffer(raw)]).cast(pa.binary())
+    if pa.types.is_time(values.type):
+        return values.cast(pa.time64("us")).cast(pa.int64())
+    if pa.types.is_timestamp(values.type) and values.type.unit == "ns":
+        return pa.array(values.cast(pa.int64()).fill_null(0).to_numpy() // 1000)
+    return values
+
+
+def _fewest_bytes(values: pa.Array) -> pa.Array:
+    """The unscaled numbers in two's complement, big-endian, in as few bytes as each needs."""
+    stored = np.frombuffer(values.buffers()[1], dtype=np.uint8).reshape(-1, _DECIMAL_BYTES)
+    numbers = stored[values.offset : values.offset + len(values), ::-1]
+    sign = np.where(numbers[:, :1] & 0x80, 0xFF, 0).astype(np.uint8)
+    differs = numbers != sign
+    first = np.where(differs.any(axis=1), differs.argmax(axis=1), _DECIMAL_BYTES - 1)
+    # A byte more where the first that differs would have the other sign.
+    first -= ((np.take_along_axis(numbers, first[:, None], axis=1) ^ sign) & 0x80)[:, 0] != 0
+    kept = np.arange(_DECIMAL_BYTES) >= first[:, None]
+    offsets = np.concatenate([[0], np.cumsum(kept.sum(axis=1))]).astype(np.int64)
+    buffers = [None, pa.py_buffer(offsets.tobytes()), pa.py_buffer(numbers[kept].tobytes())]
+    return pa.Array.from_buffers(pa.large_binary(), len(values), buffers)
 
 
 def _hash_int64(numbers: npt.NDArray[np.int64]) -> Hashes:

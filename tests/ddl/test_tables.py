@@ -85,6 +85,8 @@ def test_if_not_exists_changes_nothing(lake: Lake) -> None:
         ("(a DATE) PARTITIONED BY (hour(a))", ProgrammingError, "the column has no hour"),
         ("(a INTEGER) PARTITIONED BY (truncate(3, a))", NotSupportedError, "has only bucket, day"),
         ("(a INTEGER) PARTITIONED BY (bucket(0, a))", ProgrammingError, "positive N"),
+        ("(a TIME) PARTITIONED BY (bucket(4, a))", NotSupportedError, "not defined for TIME"),
+        ("(a DECIMAL(19, 2)) PARTITIONED BY (bucket(4, a))", NotSupportedError, "not defined for DECIMAL"),
         ("(a INTEGER[]) PARTITIONED BY (a)", NotSupportedError, "without parts"),
         ("(a INTEGER) PARTITIONED BY (a, a)", ProgrammingError, "two partition keys are the same"),
         ("(a INTEGER REFERENCES nosuch (i))", ProgrammingError, "table nosuch, which does not exist"),

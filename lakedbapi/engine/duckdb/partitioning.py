@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from lakedbapi.engine.duckdb import driver
 from lakedbapi.errors import NotSupportedError
-from lakedbapi.model.bucket import buckets
+from lakedbapi.model.bucket import buckets, iceberg_buckets
 from lakedbapi.model.catalog import PartitionField, PartitionSpec
 from lakedbapi.model.layout import FileLayout
 from lakedbapi.model.sql_types import quote_identifier, quote_literal, sql_type
@@ -29,18 +29,29 @@ _SQL = {
     "epoch_hour": "CAST(floor(epoch({0}) / 3600) AS BIGINT)",
     "void": "NULL",
 }
-_BUCKET = re.compile(r"bucket\((\d+)\)")
+_BUCKET = re.compile(r"(iceberg_)?bucket\((\d+)\)")
 _TRUNCATE = re.compile(r"truncate\((\d+)\)")
 
 
 @dataclass(frozen=True)
 class Key:
-    """`name` is the folder's; `buckets` is N of a bucket transform, which SQL cannot compute, else `sql` does."""
+    """`name` is the folder's; `buckets` is N of a bucket transform, which SQL cannot compute, else `sql` does.
+
+    `is_iceberg`: it hashes values as Iceberg does.
+    """
 
     name: str
     column: Field
     sql: str | None
     buckets: int | None = None
+    is_iceberg: bool = False
+
+    def bucket_of(self, values: pa.Array) -> pa.Array:
+        """The number of the bucket of each value."""
+        assert self.buckets is not None
+        if self.is_iceberg:
+            return iceberg_buckets(values, self.buckets, self.column.type)
+        return buckets(values, self.buckets)
 
 
 def partition_keys(spec: PartitionSpec | None, schema: Schema, layout: FileLayout) -> tuple[Key, ...]:
@@ -69,7 +80,7 @@ def only_identity(spec: PartitionSpec) -> bool:
 
 def _key(name: str, transform: str, column: Field) -> Key:
     if bucket := _BUCKET.fullmatch(transform):
-        return Key(name, column, None, int(bucket.group(1)))
+        return Key(name, column, None, int(bucket.group(2)), is_iceberg=bucket.group(1) is not None)
     if truncate := _TRUNCATE.fullmatch(transform):
         return Key(name, column, _truncated(quote_identifier(column.name), column.type, int(truncate.group(1))))
     if transform not in _SQL:
@@ -139,12 +150,12 @@ def _text(column: str, type: Type) -> str:
 
 def with_buckets(reader: pa.RecordBatchReader, keys: Sequence[Key], schema: Schema) -> pa.RecordBatchReader:
     """The rows of `reader`, whose columns start with those of `schema`, with a column more for each bucket key."""
-    counted = [(schema.fields.index(key.column), key.buckets) for key in keys if key.buckets is not None]
+    counted = [(schema.fields.index(key.column), key) for key in keys if key.buckets is not None]
     fields = list(reader.schema) + [pa.field(f"_lake_b{i}", pa.int64()) for i in range(len(counted))]
 
     def batches() -> Iterator[pa.RecordBatch]:
         for batch in reader:
-            added = [buckets(batch.column(index), count) for index, count in counted]
+            added = [key.bucket_of(batch.column(index)) for index, key in counted]
             yield pa.RecordBatch.from_arrays([*batch.columns, *added], schema=pa.schema(fields))
 
     return pa.RecordBatchReader.from_batches(pa.schema(fields), batches())

@@ -37,9 +37,11 @@ from lakedbapi.formats.ducklake.options import Options, checked
 from lakedbapi.formats.ducklake.paths import folder
 from lakedbapi.formats.ducklake.snapshot import DuckLakeSnapshot
 from lakedbapi.formats.ducklake.versions import DEFAULT, check_version, has_1_1
+from lakedbapi.model.bucket import has_buckets
 from lakedbapi.model.catalog import AsOf, OptionInfo, SchemaInfo, SnapshotInfo, TableInfo
 from lakedbapi.model.changes import Changes
 from lakedbapi.model.layout import OWN_LAYOUT, FileLayout
+from lakedbapi.model.sql_types import sql_type
 from lakedbapi.model.types import UNASSIGNED
 from lakedbapi.storage.filesystem import Storage
 
@@ -329,6 +331,18 @@ class DuckLakeCatalog(Catalog):
     def data_roots(self) -> Sequence[str]:
         with self.backend.read() as connection:
             return [self.data_path, *sorted(foreign_directories(connection, self.backend.tables, self.data_path))]
+
+    def check_table(self, snapshot: Snapshot, old: TableInfo | None, table: TableInfo) -> None:
+        if table.partitioning is None or (old is not None and old.partitioning == table.partitioning):
+            return
+        fields = {field.id: field for field in table.schema.fields}
+        for key in table.partitioning.fields:
+            field = fields[key.field_id]
+            if key.transform.startswith("bucket(") and not has_buckets(field.type):
+                raise NotSupportedError(
+                    f"table {table.name!r} cannot be partitioned by bucket of {field.name!r}: it is not defined for "
+                    f"{sql_type(field.type)}; use another column or transform"
+                )
 
     def check_writable(self) -> None:
         self.backend.check_writable()

@@ -424,11 +424,25 @@ def _check_common(table: TableInfo, old: TableInfo | None) -> None:
         is_set = field.default is not None and field.default != known.get(field.id)
         if is_set and (version < 3 or _write_default(field) is None):
             raise _default_refused(table, field)
+    if table.partitioning is not None and (old is None or old.partitioning != table.partitioning):
+        _check_keys(table, table.partitioning)
     for constraint in table.constraints:
         if constraint.kind == "check":
             raise NotSupportedError(
                 f"Iceberg table {table.name!r} cannot have CHECK constraints, which no writer would know of: leave it "
                 "out, and check rows before you insert them"
+            )
+
+
+def _check_keys(table: TableInfo, partitioning: PartitionSpec) -> None:
+    fields = {field.id: field for field in table.schema.fields}
+    for key in partitioning.fields:
+        field = fields[key.field_id]
+        if key.transform != "identity" and not transform_of(key.transform).can_transform(_scalar(field)):
+            kind = key.transform.partition("(")[0]
+            raise NotSupportedError(
+                f"Iceberg table {table.name!r} cannot be partitioned by {kind} of {field.name!r}: "
+                f"{sql_type(field.type)} has none; use another column or transform"
             )
 
 

@@ -20,11 +20,14 @@ _CALENDAR = {part: f"epoch_{part}" for part in ("year", "month", "day", "hour")}
 
 
 def engine_partitioning(spec: PartitionSpec | None) -> PartitionSpec | None:
-    """Years, months, days and hours are counted from 1970 on (spec, Partition Transforms)."""
+    """Years, months, days and hours are counted from 1970 on, buckets are Iceberg's (spec, Partition Transforms)."""
     if spec is None:
         return None
-    fields = tuple(replace(key, transform=_CALENDAR.get(key.transform, key.transform)) for key in spec.fields)
-    return PartitionSpec(spec.id, fields)
+    return PartitionSpec(spec.id, tuple(replace(key, transform=_in_engine(key.transform)) for key in spec.fields))
+
+
+def _in_engine(transform: str) -> str:
+    return f"iceberg_{transform}" if transform.startswith("bucket(") else _CALENDAR.get(transform, transform)
 
 
 def transform_of(name: str) -> Any:

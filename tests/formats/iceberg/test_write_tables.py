@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from datetime import date
+from datetime import date, datetime, time, timezone
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
 import pytest
+from pyiceberg.transforms import BucketTransform
 from pyiceberg.types import LongType
+from pyiceberg.utils.datetime import time_to_micros
 
 import lakedbapi
 from lakedbapi import NotSupportedError, ProgrammingError
@@ -135,6 +138,50 @@ def test_partition_values(
     assert sorted(value for value in found if value is not None) == [value for value in expected if value is not None]
     assert found.count(None) == expected.count(None)
     assert place.table().scan().to_arrow().num_rows == len(inserted)
+
+
+BUCKETED: dict[str, list[Any]] = {
+    "INTEGER": [34, -1],
+    "DECIMAL(9, 2)": [Decimal(text) for text in ("14.20", "0", "1.27", "1.28", "-1.28", "-1.29", "327.68", "-0.01")],
+    "DECIMAL(38, 3)": [Decimal("12345678901234567890123456789012345.678"), Decimal("-5.125"), Decimal("0.255")],
+    "DATE": [date(2017, 11, 16), date(1969, 12, 31)],
+    "TIME": [time(22, 31, 8), time(0, 0, 0, 1)],
+    "TIMESTAMP": [datetime(2017, 11, 16, 22, 31, 8), datetime(1969, 12, 31, 23, 59, 59, 999999)],
+    "TIMESTAMPTZ": [datetime(2017, 11, 16, 22, 31, 8, tzinfo=timezone.utc)],
+    "VARCHAR": ["iceberg", "", "f79c3e09-677c-4bbd-a479-3f349cb785e7"],
+    "UUID": [UUID("f79c3e09-677c-4bbd-a479-3f349cb785e7"), UUID(int=0)],
+    "BLOB": [b"\x00\x01", b""],
+}
+
+
+@pytest.mark.parametrize("type", BUCKETED)
+def test_buckets_are_those_of_other_programs(place: Lake, lake: lakedbapi.Connection, type: str) -> None:
+    """The table of values in the specification, "Appendix B: 32-bit Hash Requirements", is pyiceberg's."""
+    place.create(lake, columns=f"a {type}")
+    lake.execute("ALTER TABLE t SET PARTITIONED BY (bucket(1000, a))")
+    lake.execute("INSERT INTO t VALUES (NULL)")
+    lake.cursor().executemany("INSERT INTO t VALUES (?)", [(value,) for value in BUCKETED[type]])
+    table = place.table()
+    hashed = BucketTransform(1000).transform(table.schema().find_type("a"))
+    expected = {None, *(hashed(value) for value in _as_pyiceberg_has(BUCKETED[type]))}
+    assert {file["partition"][0] for file in place.files(0)} == expected
+    for value in BUCKETED[type]:
+        assert lake.execute("SELECT count(*) FROM t WHERE a = ?", (value,)).fetchone() == (1,)
+
+
+def _as_pyiceberg_has(found: list[Any]) -> list[Any]:
+    """UUIDs are bytes to its transforms, and times numbers of microseconds."""
+    return [
+        value.bytes if isinstance(value, UUID) else time_to_micros(value) if isinstance(value, time) else value
+        for value in found
+    ]
+
+
+@pytest.mark.parametrize("key", ["bucket(4, a)", "truncate(4, a)"])
+@pytest.mark.parametrize("type", ["BOOLEAN", "DOUBLE"])
+def test_transforms_that_a_type_does_not_have(lake: lakedbapi.Connection, place: Lake, key: str, type: str) -> None:
+    with pytest.raises(NotSupportedError, match=f"by {key[:-6]} of 'a': {type} has none"):
+        lake.execute(f"CREATE TABLE t (a {type}) PARTITIONED BY ({key})")
 
 
 def test_sorting(place: Lake, lake: lakedbapi.Connection) -> None:
