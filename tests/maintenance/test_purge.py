@@ -266,9 +266,10 @@ def test_a_widened_column(lake: Lake) -> None:
     assert lake("SELECT count(*) FROM t") == [(72,)]
 
 
-def test_a_dropped_table_of_the_same_name(people: Lake, tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", ["t", "T"])
+def test_a_dropped_table_of_the_same_name(people: Lake, tmp_path: Path, name: str) -> None:
     people("DROP TABLE t")
-    people("CREATE TABLE t (mail VARCHAR, id INTEGER)")
+    people(f"CREATE TABLE {name} (mail VARCHAR, id INTEGER)")
     people("INSERT INTO t SELECT 'new' || i, i FROM range(30) r(i)")
     people(f"PURGE FROM t WHERE mail = '{SECRET}'")
     assert remains(tmp_path) == []
@@ -294,6 +295,22 @@ def test_partition_values_in_folders(lake: Lake, tmp_path: Path) -> None:
 
 
 # Files that no snapshot reads
+
+
+def test_a_scheduled_file_elsewhere(tmp_path: Path) -> None:
+    """It lies in no folder that is listed."""
+    (tmp_path / "in").mkdir()
+    pq.write_table(pa.table({"id": [1, 2], "mail": [SECRET, "b"]}), tmp_path / "in" / "a.parquet")
+    with lakedbapi.connect(tmp_path / "lake", autocommit=True, allow_external=True) as connection:
+        lake = Lake(connection)
+        lake("CREATE TABLE t (id BIGINT, mail VARCHAR)")
+        lake(f"CALL add_data_files('lake', 't', '{tmp_path}/in/a.parquet')")
+        lake("DROP TABLE t")
+        lake("CREATE TABLE t (id BIGINT, mail VARCHAR)")
+        lake("CALL ducklake_expire_snapshots('lake', older_than => now())")
+        report = lake(f"PURGE FROM t WHERE mail = '{SECRET}'")
+    assert ("scheduled file", 1) in {(kind, n) for _, kind, n, _ in report}
+    assert remains(tmp_path) == []
 
 
 def test_files_that_were_merged_or_flushed(people: Lake, tmp_path: Path) -> None:

@@ -138,6 +138,27 @@ def test_a_migrated_catalog_has_the_tables_of_a_new_one(
     assert catalog_rows(tmp_path, "SELECT count(*) FROM ducklake_schema_versions WHERE table_id IS NULL") == [(0,)]
 
 
+def test_copies_of_a_migrated_file_have_its_statistics_and_partition(
+    connect: Connect, expected: dict[str, list[str]], tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    connect()("CALL lake.migrate()")
+    stats, partition = (
+        catalog_rows(
+            tmp_path,
+            f"SELECT substr(f.path, 1, 4), f.data_file_id, {columns} FROM ducklake_data_file f "
+            f"LEFT JOIN {table} USING (data_file_id) WHERE f.table_id = 3 AND f.begin_snapshot < 16 ORDER BY 1, 3",
+        )
+        for table, columns in (
+            ("ducklake_file_column_stats", "column_id, value_count, null_count, min_value, max_value"),
+            ("ducklake_file_partition_value", "partition_key_index, partition_value"),
+        )
+    )
+    files = 6 if "0.3" in request.node.name else 3
+    assert len({row[1] for row in stats}) == len({row[1] for row in partition}) == files
+    assert len({(row[0], *row[2:]) for row in stats}) == 6
+    assert {(row[0], *row[2:]) for row in partition} == {(f"k=k{n}", 0, f"k{n}") for n in range(3)}
+
+
 def test_schema_versions_of_a_whole_catalog_become_those_of_each_table(
     connect: Connect, expected: dict[str, list[str]], tmp_path: Path
 ) -> None:
