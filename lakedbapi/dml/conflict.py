@@ -61,7 +61,7 @@ def upsert(
     base = target.query(
         with_clause(statement.ctes),
         {name: relation},
-        named(statement.identifiers, expressions, statement.ctes, (), statement.specials),
+        named(statement, expressions),
         statement.specials,
     )
     excluded = quote_identifier(EXCLUDED)
@@ -72,13 +72,7 @@ def upsert(
         _clauses(target, conflict, given),
         np.ones(target.contents.files.num_rows, np.bool_),
         base,
-        Returning(
-            statement.returning,
-            (),
-            named(statement.identifiers, statement.returning, statement.ctes, (), statement.specials),
-            statement.specials,
-            with_clause(statement.ctes),
-        ),
+        Returning.of(statement),
         new_rows,
         order_by=f"{excluded}.{_ORDINAL}",
         reads_table=reads_table,

@@ -157,7 +157,7 @@ def _matching(target: Target, statement: Delete, scan: Scan, extra: Mapping[Rela
     match."""
     columns = [target.column(target.part), target.column(target.position)]
     if statement.returning:
-        returning = _returning(statement)
+        returning = Returning.of(statement, aliases(statement.source))
         columns.append(target.column(target.row_id) if returning.may_name_row_ids else "CAST(NULL AS BIGINT)")
         columns += [f"{target.column(f.name)} AS {f'_lake_c{i}'}" for i, f in enumerate(target.fields)]
         columns += returning.source_columns
@@ -190,7 +190,7 @@ def _names_what_it_reads(target: Target, statement: Delete, query: Query) -> boo
 
 def _identifiers(statement: Delete) -> frozenset[str]:
     """What can name other relations in the condition."""
-    return named(statement.identifiers, [statement.where], statement.ctes, statement.source, statement.specials)
+    return named(statement, [statement.where], statement.source)
 
 
 def _reads(target: Target, statement: Delete) -> bool:
@@ -201,14 +201,6 @@ def _reads(target: Target, statement: Delete) -> bool:
 def _returned(target: Target, statement: Delete, rows: pa.Table) -> tuple[pa.Table, tuple[str, ...]]:
     end = 3 + len(target.fields)
     old = typed(rows.select(range(3, end)), target.table.schema)
-    return evaluate(target, _returning(statement), old, rows.columns[end:], row_ids=rows.column(2))
-
-
-def _returning(statement: Delete) -> Returning:
-    return Returning(
-        statement.returning,
-        aliases(statement.source),
-        named(statement.identifiers, statement.returning, statement.ctes, (), statement.specials),
-        statement.specials,
-        with_clause(statement.ctes),
+    return evaluate(
+        target, Returning.of(statement, aliases(statement.source)), old, rows.columns[end:], row_ids=rows.column(2)
     )

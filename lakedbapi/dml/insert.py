@@ -11,7 +11,6 @@ from lakedbapi.dml.conflict import upsert
 from lakedbapi.dml.new_rows import NewRows
 from lakedbapi.dml.returning import Returning, evaluate
 from lakedbapi.dml.row_source import RowSource, of_arrow, of_query, of_statement
-from lakedbapi.dml.sources import named, with_clause
 from lakedbapi.dml.target import INSERT, Target
 from lakedbapi.engine.base import Query
 from lakedbapi.model.catalog import TableInfo
@@ -39,7 +38,7 @@ def insert_rows(target: Target, statement: Insert, source: RowSource) -> Counted
         return Counted(count, inserted=count, lastrowid=_lastrowid(new_rows, count))
     rows = new_rows.complete(_fetch(target, source))
     new_rows.add(rows)
-    returned, types = evaluate(target, returning_of(statement), rows)
+    returned, types = evaluate(target, Returning.of(statement), rows)
     _stage(target, new_rows, rows.num_rows, reads_table=_reads(target, statement, source))
     count = rows.num_rows
     return Counted(count, returned, types, inserted=count, lastrowid=_lastrowid(new_rows, count))
@@ -55,15 +54,6 @@ def append(context: Context, alias: str, table: TableInfo, source: Query | pa.Ta
     target.require("INSERT INTO", target.capabilities.inserts)
     rows = of_query(target, source) if isinstance(source, Query) else of_arrow(target, source)
     return _add(target, NewRows(target), rows, reads_table=False)
-
-
-def returning_of(statement: Insert) -> Returning:
-    return Returning(
-        statement.returning,
-        identifiers=named(statement.identifiers, statement.returning, statement.ctes, (), statement.specials),
-        specials=statement.specials,
-        ctes=with_clause(statement.ctes),
-    )
 
 
 def _add(target: Target, new_rows: NewRows, source: RowSource, *, reads_table: bool) -> int:

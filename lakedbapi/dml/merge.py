@@ -60,14 +60,7 @@ def merging(target: Target, statement: Merge) -> Merging:
         tuple(reading.clause(action) for action in statement.actions),
         prune(target.context, target.contents, None if by_source else on, target.name).keep,
         reading.base,
-        Returning(
-            statement.returning,
-            (reading.alias,),
-            named(statement.identifiers, statement.returning, statement.ctes, (), statement.specials),
-            statement.specials,
-            with_clause(statement.ctes),
-            hidden=PRESENT,
-        ),
+        Returning.of(statement, (reading.alias,), hidden=PRESENT),
         NewRows(target),
         bounds=None if by_source else on,
         reads_table=target.is_read_by(
@@ -108,9 +101,7 @@ class _Reading:
         self.alias = _alias(source)
         self.source = render(source)
         # A statement's USING source and every subquery read the state before the statement.
-        identifiers = named(
-            statement.identifiers, _expressions(statement), statement.ctes, [source], statement.specials
-        )
+        identifiers = named(statement, _expressions(statement), [source])
         self.base = target.query(with_clause(statement.ctes), {}, identifiers, statement.specials)
 
     @property

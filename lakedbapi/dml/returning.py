@@ -9,6 +9,7 @@ from typing import Any
 import pyarrow as pa
 from sqlglot import exp
 
+from lakedbapi.dml.sources import Statement, named, with_clause
 from lakedbapi.dml.target import Target
 from lakedbapi.engine.base import Relation, RelationName, ScanRelation
 from lakedbapi.errors import NotSupportedError
@@ -35,6 +36,12 @@ class Returning:
     ctes: str = ""
     hidden: str | None = None
     """A column of the sources that `*` does not show."""
+
+    @classmethod
+    def of(cls, statement: Statement, sources: tuple[str, ...] = (), hidden: str | None = None) -> Returning:
+        identifiers = named(statement, statement.returning)
+        ctes = with_clause(statement.ctes)
+        return cls(statement.returning, sources, identifiers, statement.specials, ctes, hidden)
 
     def __bool__(self) -> bool:
         return bool(self.items)

@@ -177,8 +177,7 @@ def _base(target: Target, statement: Insert) -> Query:
     """The WITH clause, and what names in the source mean. VALUES seldom name a relation."""
     source, specials, ctes = statement.source, statement.specials, statement.ctes
     if source is None or values_rows(source) is not None:
-        trees = [] if source is None else [source.tree]
-        identifiers = named(statement.identifiers, trees, ctes, (), specials)
+        identifiers = named(statement, [] if source is None else [source.tree])
     else:
         trees = [source.tree] if ctes is None else [source.tree, ctes]
         identifiers = present(statement.identifiers, specials, trees)

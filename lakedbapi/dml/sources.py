@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import cast
+from typing import Union, cast
 
 from sqlglot import exp
 
 from lakedbapi.query.relations import present
 from lakedbapi.sql.expressions import render
-from lakedbapi.sql.statements import Special
+from lakedbapi.sql.statements import Delete, Insert, Merge, Update
+
+Statement = Union[Insert, Update, Delete, Merge]
 
 
 def with_clause(ctes: exp.With | None) -> str:
@@ -44,17 +46,13 @@ def conjunction(conditions: Sequence[exp.Expression]) -> exp.Expression:
 
 
 def named(
-    identifiers: frozenset[str],
-    expressions: Iterable[exp.Expression | None],
-    ctes: exp.With | None,
-    sources: Sequence[exp.Expression] = (),
-    specials: Sequence[Special] = (),
+    statement: Statement, expressions: Iterable[exp.Expression | None], sources: Sequence[exp.Expression] = ()
 ) -> frozenset[str]:
-    """The identifiers that can mean relations or macros: none at all when no expression has a subquery or a function
-    that is not a built-in one, which saves looking for them."""
-    trees = [e for e in (*expressions, *sources, ctes) if e is not None]
-    if sources or ctes is not None or any(map(_names_something, trees)):
-        return present(identifiers, specials, trees)
+    """The identifiers that can mean relations or macros in these parts of a statement and in its CTEs: none at all when
+    no expression has a subquery or a function that is not a built-in one, which saves looking for them."""
+    trees = [e for e in (*expressions, *sources, statement.ctes) if e is not None]
+    if sources or statement.ctes is not None or any(map(_names_something, trees)):
+        return present(statement.identifiers, statement.specials, trees)
     return frozenset()
 
 

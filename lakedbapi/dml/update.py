@@ -68,16 +68,8 @@ class Updating:
         self._bounds = bounds or statement.where
         self._statement = statement
         self._values = assigned(target, statement.assignments, target.render)
-        self._returning = Returning(
-            statement.returning,
-            aliases(statement.source),
-            named(statement.identifiers, statement.returning, statement.ctes, (), statement.specials),
-            statement.specials,
-            with_clause(statement.ctes),
-        )
-        self._identifiers = named(
-            statement.identifiers, expressions, statement.ctes, statement.source, statement.specials
-        )
+        self._returning = Returning.of(statement, aliases(statement.source))
+        self._identifiers = named(statement, expressions, statement.source)
 
     def run(self) -> Counted:
         target = self._target

@@ -161,6 +161,9 @@ class Query:
     explained: bool = False
 
 
+WriteSource: TypeAlias = Union[Query, pa.Table, pa.RecordBatchReader]
+
+
 @dataclass(frozen=True)
 class WriteOptions:
     """How data files are written."""
@@ -193,7 +196,7 @@ class Engine(ABC):
     @abstractmethod
     def write(
         self,
-        source: Query | pa.Table,
+        source: WriteSource,
         schema: Schema,
         options: WriteOptions,
         *,

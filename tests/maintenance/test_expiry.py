@@ -432,6 +432,8 @@ def test_what_expires_is_told_in_one_way(sqlite: Kept) -> None:
     history = sqlite("SELECT snapshot_id FROM snapshots()")
     with pytest.raises(lakedbapi.ProgrammingError, match="cannot specify both"):
         sqlite("CALL ducklake_expire_snapshots('lake', versions => [1], older_than => now())")
+    with pytest.raises(lakedbapi.DataError, match="years 1 to 9999"):
+        sqlite("CALL ducklake_expire_snapshots('lake', older_than => TIMESTAMP 'infinity')")
     assert sqlite("CALL ducklake_expire_snapshots('lake')") == []
     assert sqlite("CALL ducklake_expire_snapshots('lake', versions => [3, 99])") == []
     assert sqlite("SELECT snapshot_id FROM snapshots()") == history

@@ -66,6 +66,12 @@ def test_options_and_settings_are_listed(numbers: Lake) -> None:
     assert numbers("SELECT data_path FROM lake.settings()")[0][0].endswith("/")
 
 
+def test_a_size_that_no_file_has_is_refused_when_it_is_set(numbers: Lake) -> None:
+    with pytest.raises(ProgrammingError, match="option target_file_size cannot be"):
+        numbers("CALL lake.set_option('target_file_size', '100000000000000000000')")
+    numbers("CALL lake.set_option('target_file_size', '9000000000000000000')")
+
+
 def test_functions_work_in_call(numbers: Lake) -> None:
     assert numbers("CALL lake.current_snapshot()") == [(4,)]
 

@@ -14,7 +14,7 @@ import fsspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lakedbapi.engine.base import Engine, Query, Relation, RelationName, Result, ScanRelation, WriteOptions
+from lakedbapi.engine.base import Engine, Query, Relation, RelationName, Result, ScanRelation, WriteOptions, WriteSource
 from lakedbapi.engine.duckdb import blame, confine, driver, errors, pool, write
 from lakedbapi.engine.duckdb.encrypting import EncryptingFileSystem
 from lakedbapi.engine.duckdb.mapping import needs_footers
@@ -86,7 +86,7 @@ class DuckDBEngine(Engine):
 
     def write(
         self,
-        source: Query | pa.Table,
+        source: WriteSource,
         schema: Schema,
         options: WriteOptions,
         *,

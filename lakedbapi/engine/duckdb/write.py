@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from lakedbapi.engine.base import Query, WriteOptions
+from lakedbapi.engine.base import Query, WriteOptions, WriteSource
 from lakedbapi.engine.duckdb import driver, output
 from lakedbapi.engine.duckdb.encrypting import EncryptingFileSystem, encrypting_path
 from lakedbapi.engine.duckdb.exact import as_stored, stored, without_bounds
@@ -41,26 +41,38 @@ def embedded_columns(layout: FileLayout, row_ids: bool, row_snapshots: bool) -> 
 
 
 def write(
-    execution: Execution, source: Query | pa.Table, schema: Schema, options: WriteOptions, embedded: Embedded
+    execution: Execution,
+    source: WriteSource,
+    schema: Schema,
+    options: WriteOptions,
+    embedded: Embedded,
 ) -> tuple[WrittenFile, ...]:
     """See `Engine.write`. The files of a call have its token in their names, so that a failure can remove them."""
     try:
         return _write(execution, source, schema, options, embedded)
     except OperationalError as error:
-        if not (options.hive_layout and "File name too long" in str(error) and _can_repeat(source)):
+        if not options.hive_layout or "File name too long" not in str(error):
             raise
-    # A value of a partition key is too long for the name of a folder: readers do not need any.
+        if not _can_repeat(source):
+            raise OperationalError(
+                f"a value by which rows for {options.directory} are partitioned is too long for the name of a folder, "
+                "and rows that are streamed come once: insert such rows by statements of their own"
+            ) from error
+    # Readers need no folders.
     return _write(execution, source, schema, replace(options, hive_layout=False), embedded)
 
 
-def _can_repeat(source: Query | pa.Table) -> bool:
-    return isinstance(source, pa.Table) or not any(
-        isinstance(relation, pa.RecordBatchReader) for relation in source.relations.values()
-    )
+def _can_repeat(source: WriteSource) -> bool:
+    read = source.relations.values() if isinstance(source, Query) else [source]
+    return not any(isinstance(rows, pa.RecordBatchReader) for rows in read)
 
 
 def _write(
-    execution: Execution, source: Query | pa.Table, schema: Schema, options: WriteOptions, embedded: Embedded
+    execution: Execution,
+    source: WriteSource,
+    schema: Schema,
+    options: WriteOptions,
+    embedded: Embedded,
 ) -> tuple[WrittenFile, ...]:
     if isinstance(source, pa.Table) and source.num_rows == 0:
         return ()
@@ -159,7 +171,7 @@ def _columns(
 
 
 def _typed(
-    execution: Execution, source: Query | pa.Table, schema: Schema, embedded: Embedded
+    execution: Execution, source: WriteSource, schema: Schema, embedded: Embedded
 ) -> tuple[str, dict[str, object]]:
     """SELECT of the columns as they are to be stored, and its parameters."""
     names = [f"_lake_c{i}" for i in range(len(schema.fields) + len(embedded))]
