@@ -208,12 +208,14 @@ class Attempt:
         self._rows -= sum(len(vector) for vector in deletes)
         updated = sum(entries[number]["deletion_vector"] is not None for number in left)
         had = sum(entry["deletion_vector"] is not None for entry in entries)
+        ended = [entry for number, entry in enumerate(entries) if number not in descriptors]
         self._counts = replace(
             self._counts,
             vectors_added=self._counts.vectors_added + len(left),
             vectors_removed=self._counts.vectors_removed + had,
             vectors_updated=self._counts.vectors_updated + updated,
-            removed=self._counts.removed + len(entries) - len(left),
+            removed=self._counts.removed + len(ended),
+            removed_bytes=self._counts.removed_bytes + sum(entry["size"] or 0 for entry in ended),
         )
         return [
             (

@@ -100,6 +100,11 @@ def test_commits_that_only_rearrange_change_nothing(connect: Connect, table: Tab
     assert changes(connect, table, 2, 2) == []
 
 
+def test_files_that_do_not_say_that_rows_change_are_changes(connect: Connect, table: Table) -> None:
+    table.commit(table.file("a.parquet", [1], partitionValues={"p": "x"}, dataChange=None))
+    assert changes(connect, table, 1, 1) == [(1, "insert", 1, "x")]
+
+
 def test_change_files_count_alone(connect: Connect, table: Table) -> None:
     old = table.file("a.parquet", [1, 2], partitionValues={"p": "x"})
     table.commit(old)
@@ -117,3 +122,11 @@ def test_a_version_without_the_switch_is_named(connect: Connect, tmp_path: Path)
     table = Table(tmp_path / "t").create([("i", "long"), ("p", "string")])
     with pytest.raises(ProgrammingError, match=r"version 0 .* no change feed: delta.enableChangeDataFeed was not true"):
         changes(connect, table, 0, 0)
+
+
+def test_versions_are_named_that_had_the_switch_off_again(connect: Connect, table: Table) -> None:
+    lake = connect(table.path, autocommit=True)
+    lake.execute("ALTER TABLE t SET ('delta.enableChangeDataFeed' = 'false')")
+    lake.execute("INSERT INTO t VALUES (1, 'x')")
+    with pytest.raises(ProgrammingError, match=r"version 1 .* no change feed"):
+        changes(connect, table, 0, 2)

@@ -124,6 +124,18 @@ def test_optimize_stays_within_partitions(sql: Sql, table: Path) -> None:
     assert sql("DESCRIBE HISTORY t LIMIT 1")[0][7] == "OPTIMIZE"
 
 
+def test_optimize_tells_how_the_sizes_of_its_files_are_spread(sql: Sql, table: Path) -> None:
+    sql("CREATE TABLE t (s VARCHAR, p INTEGER) PARTITIONED BY (p)")
+    for _ in range(2):
+        sql("INSERT INTO t SELECT md5(i::VARCHAR || p), p FROM range(5) u(p), range(20 << p) r(i)")
+    sql("OPTIMIZE t")
+    told = info(table)["operationMetrics"]
+    sizes = {add["size"] for add in of_kind(commit(table), "add")}
+    names = ("minFileSize", "p25FileSize", "p50FileSize", "p75FileSize", "maxFileSize")
+    assert len(sizes) == 5
+    assert [int(told[name]) for name in names] == sorted(sizes)
+
+
 def test_optimize_of_mapped_columns_and_of_deletes_that_leave_nothing(sql: Sql, table: Path) -> None:
     sql("CREATE TABLE t (i BIGINT, p INTEGER) PARTITIONED BY (p)")
     sql("ALTER TABLE t SET ('delta.columnMapping.mode' = 'name')")
@@ -164,6 +176,16 @@ def test_zorder_puts_rows_together_that_are_alike(sql: Sql, table: Path) -> None
     spread = [json.loads(add["stats"]) for add in of_kind(commit(table), "add")]
     ranges = [[found["maxValues"][c] - found["minValues"][c] for c in "ab"] for found in spread]
     assert sum(map(sum, ranges)) < len(ranges) * 1300  # Of 1600, in no order.
+
+
+def test_zorder_takes_turns_with_the_bits_of_its_columns(sql: Sql) -> None:
+    sql("CREATE TABLE t (a BIGINT, b BIGINT)")
+    sql("INSERT INTO t SELECT i % 4, i // 4 FROM range(16) r(i)")
+    before = sql("SELECT a, b FROM t")
+    sql("OPTIMIZE t ZORDER BY (b, a)")
+    assert sql("SELECT a, b FROM t") == sorted(
+        before, key=lambda row: (row[1] >> 1, row[0] >> 1, row[1] & 1, row[0] & 1)
+    )
 
 
 def test_clustered_tables_are_optimized_in_the_order_of_their_columns(tmp_path: Path, sql: Sql) -> None:

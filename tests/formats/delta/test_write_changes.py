@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 import lakedbapi
+from lakedbapi.dml import new_rows
 from lakedbapi.errors import NotSupportedError
 from tests.formats.delta.committed import commit, info, of_kind, rows
 from tests.formats.delta.conftest import Connect
@@ -102,12 +103,29 @@ def test_a_transaction_tells_its_net_change(lake: lakedbapi.Connection) -> None:
     lake.execute("DELETE FROM t WHERE i IN (2, 71)")
     lake.execute("UPDATE t SET s = 'gone' WHERE i = 3")
     lake.execute("DELETE FROM t WHERE i = 3")
+    lake.execute("UPDATE t SET s = 'late' WHERE i = 4")
     lake.commit()
     assert changes(lake, 2) == [
         ("delete", 2, "s2"),
         ("delete", 3, "s3"),
         ("insert", 70, "once"),
         ("update_postimage", 1, "twice"),
+        ("update_postimage", 4, "late"),
+        ("update_preimage", 1, "s1"),
+        ("update_preimage", 4, "s4"),
+    ]
+
+
+def test_a_transaction_of_many_rows_tells_all(lake: lakedbapi.Connection, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(new_rows, "MEMORY_LIMIT", 0)
+    lake.autocommit = False
+    lake.execute("INSERT INTO t SELECT i, 'x', 'a' FROM range(70, 72) r(i)")
+    lake.execute("UPDATE t SET s = 'new' WHERE i IN (1, 71)")
+    lake.commit()
+    assert changes(lake, 2) == [
+        ("insert", 70, "x"),
+        ("insert", 71, "new"),
+        ("update_postimage", 1, "new"),
         ("update_preimage", 1, "s1"),
     ]
 

@@ -72,6 +72,10 @@ def test_vectors_that_leave_nothing_end_the_file(pair: Pair, table: Path) -> Non
     first.commit()
     second.commit()
     assert of_kind(commit(table), "add") == []
+    (gone,) = of_kind(commit(table), "remove")
+    told = info(table)["operationMetrics"]
+    assert (told["numRemovedFiles"], told["numRemovedBytes"]) == ("1", str(gone["size"]))
+    assert (told["numDeletionVectorsAdded"], told["numDeletionVectorsRemoved"]) == ("0", "1")
     assert fresh_values(table, "SELECT count(*) FROM t") == [100]
 
 
