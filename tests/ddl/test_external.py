@@ -96,6 +96,9 @@ def test_a_file_is_added_once(lake: Lake, write: Write) -> None:
         with pytest.raises(ProgrammingError, match="is a file of table t already"):
             lake(f"CALL lake.add_data_files('t', ['{path}'])")
         lake.commit()
+    other = write(ROWS, "in/b.parquet")
+    with pytest.raises(ProgrammingError, match="is a file of table t already"):
+        lake(f"CALL lake.add_data_files('t', ['{other}', '{other.replace('/b.', '/../in/b.')}'])")
 
 
 def test_a_file_that_takes_the_name_of_one_of_another_lake_is_read_by_its_own_columns(tmp_path: Path) -> None:
@@ -145,6 +148,15 @@ def test_missing_columns_have_their_defaults(lake: Lake, write: Write) -> None:
     assert lake("SELECT count(*) FROM t WHERE n = 7") == [(3,)]
 
 
+def test_missing_fields_of_structs_are_missing_columns(lake: Lake, write: Write) -> None:
+    lake("CREATE TABLE t (i INTEGER, st STRUCT(a BIGINT, b STRUCT(c BIGINT, d BIGINT)))")
+    path = write(ROWS.select(["i"]).append_column("st", pa.array([{"a": 1, "b": {"d": 2}}] * 3)))
+    with pytest.raises(ProgrammingError, match=r"column 'st\.b\.c' of table t is missing"):
+        lake(f"CALL lake.add_data_files('t', '{path}')")
+    lake(f"CALL lake.add_data_files('t', '{path}', allow_missing => true)")
+    assert lake("SELECT DISTINCT st FROM t") == [({"a": 1, "b": {"c": None, "d": 2}},)]
+
+
 @pytest.mark.parametrize("at_once", [True, False])
 def test_each_file_has_the_mapping_of_its_own_names(lake: Lake, write: Write, at_once: bool) -> None:
     lake("CREATE TABLE t (i INTEGER, s VARCHAR DEFAULT 'none')")
@@ -167,6 +179,10 @@ def test_types_must_fit(lake: Lake, write: Write) -> None:
     wide = pa.table({"i": pa.array([1], pa.int64()), "s": ["a"]})
     with pytest.raises(DataError, match="'i' is BIGINT in the file, which cannot be read as the INTEGER"):
         lake(f"CALL lake.add_data_files('t', '{write(wide)}')")
+    lake("CREATE TABLE d (d DECIMAL(8, 2))")
+    lake(f"CALL lake.add_data_files('d', '{write(pa.table({'d': pa.array([1], pa.decimal128(5, 2))}), 'd.parquet')}')")
+    with pytest.raises(DataError, match=r"'d' is DECIMAL\(5, ?1\) in the file"):
+        lake(f"CALL lake.add_data_files('d', '{write(pa.table({'d': pa.array([1], pa.decimal128(5, 1))}))}')")
 
 
 def test_constraints_hold_for_files_too(lake: Lake, write: Write) -> None:
@@ -176,6 +192,10 @@ def test_constraints_hold_for_files_too(lake: Lake, write: Write) -> None:
     lake("CREATE TABLE c (i INTEGER CHECK (i < 3), s VARCHAR)")
     with pytest.raises(IntegrityError, match="1 rows of the files violate a CHECK"):
         lake(f"CALL lake.add_data_files('c', '{write(ROWS)}')")
+    lake(f"CALL lake.add_data_files('t', '{write(ROWS.slice(0, 0), 'empty.parquet')}')")
+    lake("CREATE TABLE m (i INTEGER, n INTEGER NOT NULL)")
+    with pytest.raises(IntegrityError, match="'n' of table m is NOT NULL, but is missing in the file"):
+        lake(f"CALL lake.add_data_files('m', '{write(ROWS.select(['i']))}', allow_missing => true)")
 
 
 def test_files_elsewhere_need_permission(lake: Lake, write: Write, tmp_path: Path) -> None:
@@ -222,6 +242,23 @@ def test_partitions_that_no_folder_tells_prune_nothing(lake: Lake, write: Write)
         counts = [lake(f"SELECT count(*) FROM {name} WHERE k = {k}") for k in (5, 6, 7)]
         assert counts == [[(1,)], [(1,)], [(3,)]], name
         assert lake(f"SELECT k FROM {name} WHERE i = 2 ORDER BY k") == [(6,), (7,)]
+
+
+def test_statistics_are_those_of_the_columns_that_are_read(lake: Lake, write: Write, tmp_path: Path) -> None:
+    """Beside columns that are left out, or that a folder hides."""
+    extra = pa.array([{"a": 100 + i, "b": [200 + i]} for i in range(3)])
+    hidden = pa.array([300, 301, 302], pa.int32())
+    rows = pa.table({"more": extra, "k": hidden, "i": pa.array([1, None, 3], pa.int32())})
+    lake("CREATE TABLE t (k INTEGER, i INTEGER)")
+    for folder in ("7", "__HIVE_DEFAULT_PARTITION__"):
+        path = write(rows, f"in/k={folder}/a.parquet")
+        lake(f"CALL lake.add_data_files('t', '{path}', ignore_extra_columns => true)")
+    lake.commit()
+    for condition, count in {"i = 1": 2, "i > 2": 2, "i IS NULL": 2, "k = 7": 3, "k IS NULL": 3, "k > 7": 0}.items():
+        assert lake(f"SELECT count(*) FROM t WHERE {condition}") == [(count,)], condition
+    with sqlite3.connect(tmp_path / "lake" / "catalog.sqlite") as catalog:
+        told = "SELECT min_value, max_value, value_count, null_count FROM ducklake_file_column_stats ORDER BY 1, 2, 3"
+        assert catalog.execute(told).fetchall() == [(None, None, 0, 3), *[("1", "3", 2, 1)] * 2, ("7", "7", 3, 0)]
 
 
 def test_unknown_bounds_prune_nothing(lake: Lake, write: Write) -> None:

@@ -86,8 +86,10 @@ class _Migration:
                 self._alter(table, f"ADD COLUMN {definition}")
 
     def _alter(self, table: Table, change: str) -> None:
-        name = self._connection.dialect.identifier_preparer.format_table(table)
-        self._connection.execute(text(f"ALTER TABLE {name} {change}"))
+        self._connection.execute(text(f"ALTER TABLE {self._name(table)} {change}"))
+
+    def _name(self, table: Table) -> str:
+        return self._connection.dialect.identifier_preparer.format_table(table)
 
     # What 0.4 brought
 
@@ -130,6 +132,8 @@ class _Migration:
             else:
                 greatest = int(told.partition(":")[2])
                 self._connection.execute(update(file).where(file.c.data_file_id == id).values(partial_max=greatest))
+        # Dropping the column may commit all this before it is gone: then nothing may be split a second time.
+        self._connection.execute(text(f"UPDATE {self._name(file)} SET {INFO} = NULL"))
 
     def _split(self, id: int, directory: str, counted: Sequence[tuple[int, int]]) -> None:
         """A file whose rows were counted by snapshot: the last snapshot keeps it, earlier ones get copies of it.

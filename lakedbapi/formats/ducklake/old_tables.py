@@ -9,7 +9,7 @@ from collections.abc import Collection, Mapping
 from typing import Any, cast
 
 import sqlalchemy as sa
-from sqlalchemy import Column, MetaData, Table, null, select, true
+from sqlalchemy import Column, MetaData, Table, null, or_, select
 from sqlalchemy.sql import ColumnElement
 
 from lakedbapi.formats.ducklake.metadata import Tables
@@ -24,7 +24,9 @@ class OldTables(Tables):
         for attribute, table in list(vars(self).items()):
             if isinstance(table, Table):
                 present = columns.get(table.name, ())
-                if not {column.name for column in table.c} <= set(present):
+                # A migration that was cut off has added columns, and may not have filled them.
+                may_lack = INFO in present or table.name == _VERSIONS
+                if may_lack or not {column.name for column in table.c} <= set(present):
                     setattr(self, attribute, self._completed(table, present))
 
     def _completed(self, table: Table, present: Collection[str]) -> Table:
@@ -36,11 +38,12 @@ class OldTables(Tables):
         if INFO in present:
             columns.append(real.c[INFO])
         source: Any = real
-        if table.name == "ducklake_schema_versions" and "table_id" not in present:
+        if table.name == _VERSIONS:
             # Versions counted for the whole catalog: each is one of every table.
             ids = select(self.table.c.table_id).distinct().subquery()
+            of_table = real.c.table_id if "table_id" in present else null()
             columns = [*columns[:-1], ids.c.table_id]
-            source = real.join(ids, true())
+            source = real.join(ids, or_(of_table.is_(None), of_table == ids.c.table_id))
         return cast(Table, select(*columns).select_from(source).subquery(table.name))
 
     def _real(self, table: Table, present: Collection[str]) -> Table:
@@ -58,4 +61,5 @@ def _column(table: Table, real: Table, column: Column[Any]) -> ColumnElement[Any
     return sa.cast(value, column.type).label(column.name)
 
 
+_VERSIONS = "ducklake_schema_versions"
 _FILLED: Mapping[tuple[str, str], str] = {("ducklake_column", "default_value_type"): "literal"}

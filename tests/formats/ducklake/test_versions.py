@@ -11,14 +11,16 @@ import math
 import sqlite3
 import tarfile
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from sqlalchemy import select
+from sqlalchemy import event, select
 
 import lakedbapi
 from compliance.peers.peer import Peer
 from lakedbapi import errors
+from lakedbapi.formats.ducklake.catalog import DuckLakeCatalog
 from lakedbapi.formats.ducklake.metadata import tables
 from tests.formats.ducklake.reading import find
 from tests.formats.ducklake.test_read_open import Empty, empty
@@ -157,6 +159,39 @@ def test_copies_of_a_migrated_file_have_its_statistics_and_partition(
     assert len({row[1] for row in stats}) == len({row[1] for row in partition}) == files
     assert len({(row[0], *row[2:]) for row in stats}) == 6
     assert {(row[0], *row[2:]) for row in partition} == {(f"k=k{n}", 0, f"k{n}") for n in range(3)}
+
+
+@pytest.mark.parametrize("expected", ARCHIVES[:1], indirect=True)
+@pytest.mark.parametrize("cut", ["partial_max", "partial_file_info", "table_id", "RENAME"])
+def test_a_migration_that_was_cut_off_is_repeated(
+    connect: Connect, expected: dict[str, list[str]], tmp_path: Path, cut: str
+) -> None:
+    """Where each change of a table's columns commits. Until then all snapshots are read as before."""
+    database = f"ducklake:///{tmp_path}/lake/c.sqlite"
+    with lakedbapi.connect(database, data_path=f"{tmp_path}/lake/data/", override_data_path="true") as connection:
+        catalog = connection.session.catalogs["lake"]
+        assert isinstance(catalog, DuckLakeCatalog)
+
+        def commit(_: object, cursor: sqlite3.Cursor, statement: str, *__: object) -> None:
+            if statement.startswith(("CREATE", "ALTER")):
+                cursor.execute("COMMIT")
+                cursor.execute("BEGIN")
+                if cut in statement:
+                    raise InterruptedError(cut)
+
+        # Before the statement, as all before it is committed then, and the column is still there.
+        moment = "before_cursor_execute" if cut == "partial_file_info" else "after_cursor_execute"
+        event.listen(catalog.backend.engine, moment, commit)
+        try:
+            with suppress(InterruptedError):
+                connection.execute("CALL lake.migrate('1.1')")
+        finally:
+            event.remove(catalog.backend.engine, moment, commit)
+    run = connect()
+    assert read(run, expected) == expected
+    run("CALL lake.migrate('1.1')")
+    assert read(run, expected) == expected
+    assert catalog_rows(tmp_path, "SELECT value FROM ducklake_metadata WHERE key = 'version'") == [("1.1",)]
 
 
 def test_schema_versions_of_a_whole_catalog_become_those_of_each_table(
