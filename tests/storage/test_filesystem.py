@@ -129,6 +129,18 @@ def test_a_store_that_could_overwrite_a_commit_is_refused(filesystem: MemoryFile
     assert storage.list().num_rows == 0
 
 
+@pytest.mark.parametrize("protocol", ["s3", "s3a", "gs", "gcs", "abfs", "abfss", "az"])
+def test_stores_that_keep_to_the_condition_take_commits(protocol: str) -> None:
+    keeps_to_it = type("KeepsToIt", (MemoryFileSystem,), {"protocol": protocol})
+    storage = Storage(f"memory://lake-{uuid.uuid4().hex}/", keeps_to_it())
+    path = storage.join("1.json")
+    storage.put_if_absent(path, b"x")
+    with pytest.raises(FileExistsError):
+        storage.put_if_absent(path, b"y")
+    assert storage.read_bytes(path) == b"x"
+    assert storage.list().num_rows == 1  # Nothing is left of the trial.
+
+
 def test_missing_files_can_be_deleted(storage: Storage) -> None:
     paths = [storage.join(name) for name in ("a", "b", "c")]
     storage.write_exclusive(paths[0], b"")

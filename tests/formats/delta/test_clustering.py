@@ -103,6 +103,13 @@ def test_optimize_says_how_files_are_laid_out(lake: lakedbapi.Connection, tmp_pa
     assert info(tmp_path / "t")["operationParameters"]["zOrderBy"] == '["s"]'
 
 
+def test_the_order_that_optimize_is_told_comes_before_that_of_the_table(lake: lakedbapi.Connection) -> None:
+    lake.execute("CREATE TABLE t (i BIGINT, s BIGINT) CLUSTER BY (i)")
+    lake.execute("INSERT INTO t SELECT i, 10 - i FROM range(10) r(i)")
+    lake.execute("OPTIMIZE t ZORDER BY (s)")
+    assert values(lake, "SELECT s FROM t") == list(range(1, 11))
+
+
 def test_optimize_leaves_files_of_other_implementations_alone(connect: Connect, tmp_path: Path) -> None:
     lake = connect(tmp_path, autocommit=True)
     lake.execute("CREATE TABLE t (i BIGINT) CLUSTER BY (i)")
