@@ -52,8 +52,20 @@ class NewRows:
 
     def proposed(self, rows: pa.Table) -> pa.Table:
         """Like `complete`, but not verified: the rows may yet be dropped or become something else."""
-        filled = self._identities.fill(typed(rows, self._target.table.schema))
-        return generated.completed(self._target, filled)
+        given = self._with_null_keys(typed(rows, self._target.table.schema))
+        return self._with_null_keys(generated.completed(self._target, self._identities.fill(given)))
+
+    def _with_null_keys(self, rows: pa.Table) -> pa.Table:
+        """`rows` with NULL for the empty texts of partition columns, where the format has no such values."""
+        partitioning = self._target.table.partitioning
+        if partitioning is None or self._target.capabilities.empty_partition_values:
+            return rows
+        keys = {key.field_id for key in partitioning.fields}
+        for i, field in enumerate(self._target.fields):
+            column = rows.column(i)
+            if field.id in keys and pa.types.is_string(column.type):
+                rows = rows.set_column(i, rows.schema.field(i), pc.if_else(pc.equal(column, ""), None, column))
+        return rows
 
     def add(
         self, rows: pa.Table, row_ids: pa.ChunkedArray | None = None, versions: pa.ChunkedArray | None = None

@@ -87,6 +87,8 @@ class Capabilities:
     travel_by_ref: bool = False
     change_feed: bool = False
     partition_transforms: frozenset[str] = frozenset()
+    empty_partition_values: bool = True
+    """An empty text can be the value of a partition column; else it is NULL."""
     name_mapping: bool = False
     """Files of other programs, without field ids, can be data files of a table."""
     constant_defaults: bool = False

@@ -69,6 +69,7 @@ CAPABILITIES = Capabilities(
     spark_expressions=True,
     maintenance=True,
     partition_transforms=frozenset({"identity"}),
+    empty_partition_values=False,
 )
 _PROPERTIES = {"target_file_size": "delta.targetFileSize"}
 """What options are called among a table's properties."""

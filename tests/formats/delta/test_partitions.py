@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from lakedbapi.errors import DataError
+from lakedbapi.errors import DataError, IntegrityError
 from tests.formats.delta.committed import commit, of_kind
 from tests.formats.delta.conftest import Connect
 from tests.formats.delta.writing import DV, Table
@@ -150,3 +150,33 @@ def test_null_and_the_empty_text_are_one_partition(tmp_path: Path, connect: Conn
     lake.execute("INSERT INTO t VALUES (1, '')")
     assert lake.execute("DELETE FROM t WHERE p IS NULL").rowcount == 3
     assert lake.execute("SELECT * FROM t").fetchall() == [(99, "x")]
+
+
+def test_an_empty_text_is_null_from_the_statement_on(tmp_path: Path, connect: Connect) -> None:
+    """A log cannot tell them apart, so that constraints and generated columns must not see the text."""
+    lake = connect(tmp_path / "lake")
+    lake.execute(
+        "CREATE TABLE t (k VARCHAR, s VARCHAR, g VARCHAR GENERATED ALWAYS AS (coalesce(k, 'none'))) PARTITIONED BY (k)"
+    )
+    lake.execute("INSERT INTO t (k, s) VALUES ('', ''), ('x', 'z')")
+    before = lake.execute("SELECT * FROM t ORDER BY k").fetchall()
+    assert before == [("x", "z", "x"), (None, "", "none")]
+    assert lake.execute("UPDATE t SET k = '' WHERE k = 'x' RETURNING k, g").fetchall() == [(None, "none")]
+    lake.execute("MERGE INTO t USING (SELECT '' AS k) s ON t.k = s.k WHEN NOT MATCHED THEN INSERT (k) VALUES (s.k)")
+    inside = lake.execute("SELECT * FROM t ORDER BY ALL").fetchall()
+    assert [row[0] for row in inside] == [None, None, None]
+    lake.commit()
+    assert lake.execute("SELECT * FROM t ORDER BY ALL").fetchall() == inside
+
+
+@pytest.mark.parametrize("constraint", ["k VARCHAR NOT NULL", "k VARCHAR CHECK (k IS NOT NULL)"])
+@pytest.mark.parametrize(
+    "change", ["INSERT INTO t VALUES (1, '')", "UPDATE t SET k = ''", "INSERT INTO t SELECT i, '' FROM range(9) r(i)"]
+)
+def test_an_empty_text_violates_what_null_does(tmp_path: Path, connect: Connect, constraint: str, change: str) -> None:
+    lake = connect(tmp_path / "lake")
+    lake.execute(f"CREATE TABLE t (i INTEGER, {constraint}) PARTITIONED BY (k)")
+    lake.execute("INSERT INTO t VALUES (0, 'x')")
+    with pytest.raises(IntegrityError, match="NULL"):
+        lake.execute(change)
+    assert lake.execute("SELECT * FROM t").fetchall() == [(0, "x")]
