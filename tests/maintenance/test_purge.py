@@ -385,6 +385,8 @@ def test_files_that_are_no_data_files_are_told_of_and_stay(people: Lake, data: P
     ((kind, matching, result),) = [line[1:] for line in report if line[0] == str(export)]
     assert (kind, matching, result[:12]) == ("other file", None, "not searched")
     assert export.read_text() == SECRET
+    (data / "main" / "t" / "ducklake-1-delete.parquet.0f3a.tmp").write_text("positions alone")
+    people(f"PURGE FROM t WHERE mail = '{SECRET}'")
     (data / "main" / "gone").mkdir(parents=True)
     (data / "main" / "gone" / "ducklake-1.parquet.0f3a.tmp").write_text(SECRET)
     with pytest.raises(OperationalError, match=r"0f3a.tmp \(orphan file, not searched\)"):

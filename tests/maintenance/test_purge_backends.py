@@ -43,6 +43,12 @@ def test_on_postgresql(tmp_path: Path) -> None:
                 for row in server.execute(f'SELECT t::text FROM "{table}" t').fetchall():
                     assert SECRET not in row[0]
                     assert SECRET.encode().hex() not in row[0]
+            # A table that was never rebuilt lies in the file it was made with, dead rows and all.
+            never = "SELECT relname FROM pg_class WHERE relkind = 'r' AND relfilenode = oid"
+            old = {name for (name,) in server.execute(never).fetchall()}
+            kinds = "data_file", "delete_file", "file_column_stats", "table_column_stats"
+            assert not old & {f"ducklake_{kind}" for kind in kinds}
+            assert not {name for name in old if name.startswith("ducklake_inlined_data_") and name[-1].isdigit()}
 
 
 def test_in_a_duckdb_file(tmp_path: Path) -> None:
