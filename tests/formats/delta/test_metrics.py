@@ -57,6 +57,7 @@ def test_metrics(
     lake.execute("INSERT INTO t VALUES (79, 'old', 3)")
     done = lake.execute(sql)
     found, actions = info(table)["operationMetrics"], commit(table)
+    assert info(table)["isBlindAppend"] is sql.startswith("INSERT")
     assert all(isinstance(value, str) for value in found.values())
     assert {name: int(found[name]) for name in counts} == counts
     assert done.rowcount == sum(count for name, count in counts.items() if "atched" not in name)

@@ -124,6 +124,7 @@ CONFLICT = [
     ("UPDATE t SET i = 2 WHERE i = 1", "UPDATE t SET s = 'v' WHERE i = 2"),
     ("INSERT INTO t VALUES (1000, 'x')", "DELETE FROM t"),
     ("INSERT INTO t VALUES (1000, 'x')", "DELETE FROM t WHERE s || 'y' = 'xy' OR i = 1"),
+    ("INSERT INTO t VALUES (1000, 'x')", "CREATE OR REPLACE TABLE t (j INTEGER)"),
     ("DROP TABLE t", "DELETE FROM t WHERE i = 1"),
     ("INSERT INTO t VALUES (1000, NULL)", "DROP TABLE t"),
 ]

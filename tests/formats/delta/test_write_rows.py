@@ -392,6 +392,8 @@ def test_rows_of_files_of_the_same_transaction_can_be_deleted(
         assert values(fresh, "SELECT sum(i) FROM t") == [250000]
     has_vectors = any("deletionVector" in add for add in of_kind(commit(tmp_path / "t"), "add"))
     assert has_vectors is (options == "")
+    told = info(tmp_path / "t")["operationMetrics"]
+    assert (told["numOutputRows"], told["numDeletionVectorsAdded"]) == ("500", str(int(has_vectors)))
 
 
 def test_not_null_is_checked_on_every_path(lake: lakedbapi.Connection, table: Path) -> None:
@@ -446,6 +448,42 @@ def test_a_check_must_be_true(lake: lakedbapi.Connection) -> None:
     lake.execute("INSERT INTO u VALUES (NULL)")
     with pytest.raises(IntegrityError, match="violated by 1 rows"):
         lake.execute("ALTER TABLE u ADD CONSTRAINT positive CHECK (a > 0)")
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "INSERT INTO t (a, b) VALUES (2, {0})",
+        "INSERT INTO t (a, b) VALUES (2, {0}) RETURNING a",
+        "INSERT INTO t (a, b) SELECT i, if(i = 2, {0}, i) FROM range(5) r(i)",
+        "INSERT INTO t (a, b) SELECT i, if(i = 2, {0}, i % 5) FROM range(20) r(i)",
+        "UPDATE t SET b = {0} WHERE a = 1",
+        "UPDATE t SET b = u.b FROM (SELECT 1 AS a, {0} AS b) u WHERE t.a = u.a",
+        "MERGE INTO t USING (SELECT 1 AS a) u ON t.a = u.a WHEN MATCHED THEN UPDATE SET b = {0}",
+        "MERGE INTO t USING (SELECT 2 AS a) u ON t.a = u.a WHEN NOT MATCHED THEN INSERT (a, b) VALUES (u.a, {0})",
+        "MERGE INTO t USING (SELECT 2 AS a) u ON t.a = u.a WHEN NOT MATCHED BY SOURCE THEN UPDATE SET b = {0}",
+    ],
+)
+@pytest.mark.parametrize(
+    ("rule", "bad", "message"),
+    [("NOT NULL", "NULL", "NOT NULL"), ("CHECK (b < 10)", "11", "violated"), ("CHECK (b < 10)", "NULL", "violated")],
+)
+def test_new_rows_are_verified_on_every_path(
+    lake: lakedbapi.Connection, rule: str, bad: str, message: str, sql: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("lakedbapi.dml.new_rows.CHUNK_ROWS", 10)
+    lake.execute(f"CREATE TABLE t (a INTEGER, b INTEGER {rule})")
+    lake.execute("INSERT INTO t VALUES (1, 1)")
+    with pytest.raises(IntegrityError, match=message):
+        lake.execute(sql.format(f"{bad}::INTEGER"))
+    assert rows(lake, "SELECT * FROM t") == [(1, 1)]
+    lake.execute(sql.format("7::INTEGER"))
+
+
+def test_a_generated_column_takes_no_value_where_it_is_null(lake: lakedbapi.Connection) -> None:
+    lake.execute("CREATE TABLE t (a INTEGER, b INTEGER GENERATED ALWAYS AS (a * 2))")
+    with pytest.raises(IntegrityError, match="another value"):
+        lake.execute("INSERT INTO t VALUES (NULL, 5)")
 
 
 def test_an_append_only_table_takes_no_deletes(lake: lakedbapi.Connection) -> None:

@@ -296,6 +296,34 @@ def test_keys_are_kept_as_information(lake: lakedbapi.Connection, table: Path) -
     assert {"PRIMARY KEY", "UNIQUE"} <= set(kinds)
 
 
+def test_a_replaced_table_keeps_the_features_of_its_earlier_versions(lake: lakedbapi.Connection, table: Path) -> None:
+    lake.execute("CREATE TABLE t (i INTEGER) WITH ('delta.columnMapping.mode' = 'name')")
+    lake.execute("INSERT INTO t VALUES (1)")
+    lake.execute("CREATE OR REPLACE TABLE t (j TIMESTAMP)")
+    lake.execute("INSERT INTO t VALUES (now())")
+    last = protocol(table)
+    assert {"columnMapping", "deletionVectors", "timestampNtz"} <= {*last["readerFeatures"]} & {*last["writerFeatures"]}
+    assert values(lake, "SELECT i FROM t VERSION AS OF 1") == [1]
+
+
+@pytest.mark.parametrize(
+    ("column", "feature"),
+    [("i INTEGER DEFAULT 7", "allowColumnDefaults"), ("i INTEGER CHECK (i > 0)", "checkConstraints")],
+)
+def test_what_columns_ask_of_writers_is_a_feature(
+    lake: lakedbapi.Connection, table: Path, column: str, feature: str
+) -> None:
+    lake.execute(f"CREATE TABLE t ({column})")
+    assert feature in protocol(table)["writerFeatures"]
+
+
+@pytest.mark.parametrize("type", ["STRUCT(x TIMESTAMP)", "TIMESTAMP[]", "MAP(VARCHAR, TIMESTAMP)"])
+def test_times_inside_of_values_need_their_feature(lake: lakedbapi.Connection, table: Path, type: str) -> None:
+    lake.execute(f"CREATE TABLE t (v {type})")
+    found = protocol(table)
+    assert "timestampNtz" in {*found["readerFeatures"]} & {*found["writerFeatures"]}
+
+
 def test_a_replaced_table_stays_the_same_table(lake: lakedbapi.Connection, table: Path) -> None:
     lake.execute("CREATE TABLE t AS SELECT i FROM range(3) r(i)")
     id = metadata(table)["id"]
