@@ -349,6 +349,16 @@ def test_vacuum_tells_the_log_what_it_removes_as_spark_does(t: Sql, table: Path)
     assert t("SELECT count(*) FROM t") == [(289,)]
 
 
+def test_vacuum_tells_how_many_directories_it_went_through(sql: Sql, table: Path) -> None:
+    sql("CREATE TABLE t (i BIGINT, p INTEGER) PARTITIONED BY (p)")
+    sql("INSERT INTO t SELECT i, i % 3 FROM range(9) r(i)")
+    sql("INSERT INTO t SELECT i, i % 3 FROM range(9) r(i)")
+    sql("OPTIMIZE t")
+    sql(NOW)
+    sql("VACUUM t")
+    assert info(table)["operationMetrics"] == {"numDeletedFiles": "6", "numVacuumedDirectories": "3"}
+
+
 def test_vacuum_tells_of_a_retention_of_its_own(t: Sql, table: Path) -> None:
     t(NOW)
     t("OPTIMIZE t")

@@ -324,6 +324,17 @@ def test_times_inside_of_values_need_their_feature(lake: lakedbapi.Connection, t
     assert "timestampNtz" in {*found["readerFeatures"]} & {*found["writerFeatures"]}
 
 
+def test_features_of_old_versions_are_named_when_the_protocol_is_raised(
+    lake: lakedbapi.Connection, table: Path
+) -> None:
+    old = {"minReaderVersion": 2, "minWriterVersion": 5}
+    foreign(table, old, [field("i")])
+    lake.execute("ALTER TABLE t SET ('delta.enableDeletionVectors' = 'true')")
+    found = protocol(table)
+    assert found["readerFeatures"] == ["columnMapping", "deletionVectors"]
+    assert {"columnMapping", "deletionVectors", "generatedColumns", "invariants"} <= {*found["writerFeatures"]}
+
+
 def test_a_replaced_table_stays_the_same_table(lake: lakedbapi.Connection, table: Path) -> None:
     lake.execute("CREATE TABLE t AS SELECT i FROM range(3) r(i)")
     id = metadata(table)["id"]
