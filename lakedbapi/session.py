@@ -63,6 +63,7 @@ class Session:
         self._process = os.getpid()
         self.registered: dict[str, pa.Table | pa.RecordBatchReader] = {}
         self.last_snapshot: int | None = None
+        self._committed: dict[str, int] = {}
         self.progress: Report | None = None
         self._cancelled = threading.Event()
         self.search_path = (options.alias, options.schema) if options.format is not None else WITHOUT_CATALOG
@@ -185,6 +186,7 @@ class Session:
                 raise ProgrammingError("DETACH cannot run inside a transaction with changes: commit or roll back first")
             found = self._attached(alias)
             self._catalogs.pop(found).release()
+            self._committed.pop(found, None)
             self._read_only.pop(found, None)
             if self.search_path[0] == found:
                 self.search_path = WITHOUT_CATALOG
@@ -447,6 +449,7 @@ class Session:
                 as_of=self._options.as_of,
                 read_only=self._options.read_only,
                 reading=dict(self._read_only),
+                committed=self._committed,
             )
         return self._transaction
 

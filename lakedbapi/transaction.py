@@ -14,7 +14,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from lakedbapi.errors import NotSupportedError, ProgrammingError
-from lakedbapi.formats.base import Catalog, Snapshot
+from lakedbapi.formats.base import Catalog, CommitResult, Snapshot
 from lakedbapi.model.catalog import AsOf, MacroInfo, SchemaInfo, TableInfo, ViewInfo
 from lakedbapi.model.changes import Changes, RowChanges, StagedFile, StagedRows
 from lakedbapi.model.delete_vector import DeleteVector
@@ -296,6 +296,7 @@ class Transaction:
 
     Each catalog's snapshot is pinned when it is first asked for. `as_of` pins all of them in the past: read-only.
     `reading` names the catalogs that cannot be changed anyway, some of which are pinned at a point of their own.
+    `committed` is the connection's: the last snapshot that it made of each catalog.
     """
 
     def __init__(
@@ -305,8 +306,10 @@ class Transaction:
         as_of: AsOf | None = None,
         read_only: bool = False,
         reading: Mapping[str, AsOf | None] = {},
+        committed: dict[str, int] | None = None,
     ) -> None:
         self.catalogs = catalogs
+        self.committed = {} if committed is None else committed
         self.reading = reading
         self.as_of = as_of
         self.read_only = read_only or as_of is not None
@@ -379,6 +382,11 @@ class Transaction:
         if alias in self.reading:
             way = "READ_ONLY" if self.reading[alias] is None else "SNAPSHOT_VERSION or SNAPSHOT_TIME"
             raise ProgrammingError(f"catalog {alias!r} is attached for reading: ATTACH it without {way} to change it")
+
+    def note(self, alias: str, result: CommitResult) -> None:
+        """Remember what a commit made."""
+        if result.is_new:
+            self.committed[alias] = result.snapshot
 
     @property
     def staged(self) -> tuple[str, Changes] | None:

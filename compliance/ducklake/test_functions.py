@@ -37,8 +37,6 @@ TELLING = (
     "ducklake_list_files('lake', 't', snapshot_version => 3)",
     "ducklake_current_snapshot('lake')",
     "lake.current_snapshot()",
-    "ducklake_last_committed_snapshot('lake')",
-    "lake.last_committed_snapshot()",
     "lake.options()",
     "ducklake_table_insertions('lake', 'main', 't', 2, 6)",
     "ducklake_table_deletions('lake', 'main', 't', 2, 8)",
@@ -95,6 +93,16 @@ def test_functions_that_tell(shared: Shared) -> None:
         if shared.encrypted and "list_files" in function:  # Keys are secrets here, which SQL does not show.
             theirs = [(*row[:3], None, *row[4:7], None) for row in theirs]
         assert ours == theirs, function
+
+
+def test_each_knows_the_last_snapshot_that_it_committed_itself(shared: Shared) -> None:
+    spellings = ("FROM ducklake_last_committed_snapshot('lake')", "FROM lake.last_committed_snapshot()")
+    assert shape(shared.ours, spellings[0]) == shape(shared.theirs, spellings[0])
+    for number, program in enumerate((*shared.both, *shared.both), 1):
+        program.execute(f"CREATE TABLE t{number} AS SELECT * FROM range(20)")
+        expected = {program.name: number, "duckdb" if program is shared.ours else "lakedbapi": number - 1 or None}
+        for sql in spellings:
+            assert {each.name: each.value(sql) for each in shared.both} == expected
 
 
 def test_settings_name_the_catalogs_database(shared: Shared) -> None:

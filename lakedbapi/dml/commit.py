@@ -30,6 +30,7 @@ def commit(engine: Engine, transaction: Transaction) -> CommitResult:
         committed = error.committed if isinstance(error, Error) else ()
         discard(transaction, transaction.written - _files(changes.rows[id] for id in committed if id in changes.rows))
         raise
+    transaction.note(alias, result)
     discard(transaction, transaction.written - _files(changes.rows.values()))
     return result
 

@@ -195,7 +195,7 @@ def _compact(
             paths += [file.path for file in written]
             compacted.append(Compacted(group, written))
             report(group.files.num_rows)
-        subject.maintenance.compact(subject.base, subject.table, kind, compacted, operation)
+        subject.note(subject.maintenance.compact(subject.base, subject.table, kind, compacted, operation))
     return Done(
         subject.schema.name,
         subject.table.name,

@@ -37,7 +37,7 @@ def flush(subject: Subject) -> FlushDone | None:
             paths += [file.path for file in written]
             flushed.append(Flushed(part, written))
             report(part.rows.num_rows)
-        subject.maintenance.flush(subject.base, subject.table, flushed)
+        subject.note(subject.maintenance.flush(subject.base, subject.table, flushed))
     return FlushDone(subject.schema.name, subject.table.name, count)
 
 

@@ -90,8 +90,11 @@ class _Call:
             raise ProgrammingError(f"{self.name}: {argument} is {value!r}, which is neither true nor false")
         return found
 
-    def number(self, argument: str) -> int | None:
-        return self._converted(argument, int, "whole number")
+    def number(self, argument: str, least: int | None = None) -> int | None:
+        found = self._converted(argument, int, "whole number")
+        if found is not None and least is not None and found < least:
+            raise ProgrammingError(f"{self.name}: {argument} is {found}; give {least} or more")
+        return found
 
     def fraction(self, argument: str) -> float | None:
         return self._converted(argument, float, "number")
@@ -162,8 +165,14 @@ def _flush_inlined_data(call: _Call) -> Result:
 
 def _merge_adjacent_files(call: _Call) -> Result:
     limits = MergeLimits(
-        call.number("min_file_size") or 0, call.number("max_file_size"), call.number("max_compacted_files")
+        call.number("min_file_size", least=0) or 0,
+        call.number("max_file_size", least=1),
+        call.number("max_compacted_files", least=1),
     )
+    if limits.max_file_size is not None and limits.min_file_size >= limits.max_file_size:
+        raise ProgrammingError(
+            f"{call.name}: no file is of at least {limits.min_file_size} and less than {limits.max_file_size} bytes"
+        )
     done = (settle(call.context, call.alias, id, lambda table: merge(table, limits)) for id in call.tables())
     return compacted([part for part in done if part is not None])
 
@@ -181,6 +190,8 @@ def _rewrite_data_files(call: _Call) -> Result:
     if given:
         raise ProgrammingError(f"{call.name}: {min(given)} is about one table: give {TABLE} => 't', too")
     threshold = call.fraction("delete_threshold")
+    if threshold is not None and not 0 <= threshold <= 1:
+        raise ProgrammingError(f"{call.name}: delete_threshold is {threshold}; give a fraction from 0 to 1")
     done = (settle(call.context, call.alias, id, lambda table: rewrite(table, threshold)) for id in call.tables())
     return compacted([part for part in done if part is not None])
 

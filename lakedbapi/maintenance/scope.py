@@ -10,7 +10,7 @@ from typing import TypeVar
 
 from lakedbapi.context import Context
 from lakedbapi.errors import CommitUnknownError, ConflictError, NotSupportedError, OperationalError, ProgrammingError
-from lakedbapi.formats.base import Snapshot
+from lakedbapi.formats.base import CommitResult, Snapshot
 from lakedbapi.formats.maintenance import Maintenance
 from lakedbapi.model.catalog import SchemaInfo, TableInfo
 from lakedbapi.model.progress import Progress
@@ -41,6 +41,10 @@ class Subject:
     @property
     def maintenance(self) -> Maintenance:
         return self.view.catalog.maintenance
+
+    def note(self, result: CommitResult) -> None:
+        """Remember what a commit made."""
+        self.context.transaction.note(self.view.alias, result)
 
     def steps(self, task: str, total: int, unit: str) -> Callable[[int], None]:
         """To be called with the number of units that a step did; the beginning is reported at once."""
@@ -98,7 +102,7 @@ def settle(context: Context, alias: str, table_id: int, work: Callable[[Subject]
     None if the table is dropped, or there was nothing to do.
     """
     for attempt in range(_TRIES):
-        transaction = Transaction(context.transaction.catalogs)
+        transaction = Transaction(context.transaction.catalogs, committed=context.transaction.committed)
         view = transaction.view(alias)
         table = view.table_of(table_id)
         if table is None:

@@ -140,7 +140,8 @@ def _current_snapshot(call: _Call) -> dict[str, Relation]:
 
 
 def _last_committed_snapshot(call: _Call) -> dict[str, Relation]:
-    return call.result({"id": pa.uint64()}, [{"id": call.catalog.latest().id}])
+    """NULL where the connection has not committed anything yet."""
+    return call.result({"id": pa.uint64()}, [{"id": call.context.transaction.committed.get(call.alias)}])
 
 
 def _files(call: _Call) -> dict[str, Relation]:
@@ -193,6 +194,8 @@ def _list_files(call: _Call) -> dict[str, Relation]:
     """Data files side by side with their delete files, as DuckLake's own function gives them."""
     arguments = call.arguments
     point = None
+    if None not in (arguments.get("snapshot_version"), arguments.get("snapshot_time")):
+        raise ProgrammingError(f"{call.text}: give one of snapshot_version and snapshot_time")
     if arguments.get("snapshot_version") is not None:
         point = version_of(call.catalog, call.text, arguments["snapshot_version"])
     elif arguments.get("snapshot_time") is not None:

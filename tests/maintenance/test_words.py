@@ -339,9 +339,16 @@ def test_a_bigger_query_cannot(t: Lake, sql: str) -> None:
         ("expire_snapshots(versions => 3)", "versions is 3"),
         ("cleanup_old_files(cleanup_all => true, dry_run => 'please')", "dry_run is 'please'"),
         ("delete_orphaned_files(cleanup_all => 'x')", "cleanup_all is 'x'"),
+        ("rewrite_data_files('t', delete_threshold => 2)", "delete_threshold is 2"),
+        ("rewrite_data_files('t', delete_threshold => -0.1)", "delete_threshold is -0.1"),
+        ("rewrite_data_files('t', delete_threshold => 'nan')", "delete_threshold is nan"),
+        ("merge_adjacent_files('t', max_compacted_files => 0)", "max_compacted_files is 0"),
+        ("merge_adjacent_files('t', max_file_size => 0)", "max_file_size is 0"),
+        ("merge_adjacent_files('t', min_file_size => -1)", "min_file_size is -1"),
+        ("merge_adjacent_files('t', min_file_size => 10, max_file_size => 10)", "no file is of at least 10"),
     ],
 )
-def test_arguments_of_other_types_are_refused(t: Lake, data: Path, call: str, message: str) -> None:
+def test_arguments_of_other_types_and_out_of_range_are_refused(t: Lake, data: Path, call: str, message: str) -> None:
     before = parquet(data)
     with pytest.raises(lakedbapi.ProgrammingError, match=message):
         t(f"CALL lake.{call}")

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
 from lakedbapi.engine.duckdb import deletions
@@ -25,6 +27,32 @@ def test_the_current_snapshot_is_that_of_the_transaction(numbers: Lake) -> None:
     assert numbers("SELECT * FROM ducklake_last_committed_snapshot('lake')") == [(4,)]
 
 
+def test_the_last_committed_snapshot_is_that_of_the_connection(numbers: Lake, connect: Callable[[], Lake]) -> None:
+    last = "SELECT * FROM lake.last_committed_snapshot()"
+    other = connect()
+    other.connection.autocommit = True
+    assert other(last) == [(None,)]
+    other("DELETE FROM t WHERE false")
+    assert other(last) == [(None,)]
+    other("INSERT INTO t VALUES (-1, 'other')")
+    assert other(last) == [(5,)]
+    assert numbers(last) == [(4,)]
+    numbers("INSERT INTO t VALUES (-2, 'own')")
+    assert numbers(last) == [(4,)]
+    numbers.commit()
+    assert numbers(last) == [(6,)]
+    assert other(last) == [(5,)]
+    other("CALL lake.merge_adjacent_files()")
+    assert other(last) == [(7,)]
+    other("CALL lake.set_option('data_inlining_row_limit', '5')")
+    assert other(last) == [(7,)]
+    other("INSERT INTO t VALUES (-3, 'inlined')")
+    other("CALL ducklake_flush_inlined_data('lake')")
+    assert other(last) == [(9,)]
+    other("PURGE FROM t WHERE s = 'other'")
+    assert other(last) == other("SELECT * FROM lake.current_snapshot()")
+
+
 def test_files_and_delete_files_are_listed(numbers: Lake) -> None:
     assert numbers("SELECT record_count, deleted_count, snapshot_id FROM files('t') ORDER BY 3") == [
         (100, 10, 2),
@@ -47,6 +75,7 @@ def test_the_files_of_an_older_version_are_listed(numbers: Lake) -> None:
         ("SELECT * FROM ducklake_list_files('lake', 't', snapshot_version => 'x²')", "'x²'"),
         ("SELECT * FROM ducklake_list_files('lake', 't', snapshot_version => '²')", "'²'"),
         ("SELECT * FROM ducklake_list_files('lake', 't', snapshot_time => 'x')", "'x' is no timestamp"),
+        ("FROM ducklake_list_files('lake', 't', snapshot_version => 2, snapshot_time => now())", "give one of"),
         ("SELECT * FROM t AT (VERSION => '²')", "'²'"),
         ("SELECT * FROM table_changes('t', '²', 2)", "'²'"),
         ("CALL checkpoint()", "no procedure checkpoint"),
