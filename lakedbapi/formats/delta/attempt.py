@@ -216,6 +216,8 @@ class Attempt:
             vectors_updated=self._counts.vectors_updated + updated,
             removed=self._counts.removed + len(ended),
             removed_bytes=self._counts.removed_bytes + sum(entry["size"] or 0 for entry in ended),
+            changed=len(left),
+            changed_bytes=sum(entries[number]["size"] or 0 for number in left),
         )
         return [
             (
@@ -317,7 +319,8 @@ class Attempt:
         if plan.note is not None:
             return plan.note
         old = None if plan.is_replaced else plan.old
-        name = commit_info.named(old, plan.new, plan.operations, replaced=plan.is_replaced)
+        metadata = self._definition.metadata
+        name = commit_info.named(old, plan.new, plan.operations, metadata, replaced=plan.is_replaced)
         metrics = commit_info.metrics(name.operation, plan.operations, self._with_those_left(self._counts))
         return commit_info.Note(name.operation, name.parameters, metrics)
 

@@ -5,10 +5,9 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
-from lakedbapi.formats.delta.clustering import clustered_by
-from lakedbapi.formats.delta.definition import mapping_mode
+from lakedbapi.formats.delta.actions import Metadata
+from lakedbapi.formats.delta.alteration_info import Named, alteration, cluster_by
 from lakedbapi.model.catalog import TableInfo
 from lakedbapi.model.changes import MergeClause, Operation
 
@@ -42,6 +41,9 @@ class FileCounts:
     vectors_removed: int = 0
     vectors_updated: int = 0
     change_files: int = 0
+    changed: int = 0
+    """Files that get another deletion vector."""
+    changed_bytes: int = 0
     left: int = 0
     """Files of the table after the commit."""
     left_bytes: int = 0
@@ -52,43 +54,40 @@ class FileCounts:
 
 
 @dataclass(frozen=True)
-class Named:
-    """An operation and its parameters, whose values are text, some of it JSON."""
-
-    operation: str
-    parameters: Mapping[str, str]
-
-
-@dataclass(frozen=True)
 class Note:
     """What a commit says that has no actions; all values are text."""
 
     operation: str
-    parameters: Mapping[str, str]
+    parameters: Mapping[str, str | None]
     metrics: Mapping[str, str]
 
 
 def named(
-    old: TableInfo | None, new: TableInfo | None, operations: Sequence[Operation], *, replaced: bool = False
+    old: TableInfo | None,
+    new: TableInfo | None,
+    operations: Sequence[Operation],
+    metadata: Metadata,
+    *,
+    replaced: bool = False,
 ) -> Named:
-    """What a commit is called that made `new` of `old` and did `operations` to its rows."""
+    """What a commit is called that made `new`, with `metadata`, of `old` and did `operations` to its rows."""
     if new is not None and old is None:
-        return _creation(new, operations, replaced)
+        return _creation(new, metadata, operations, replaced)
     if operations:
         return _row_operation(new or old, operations)
     if old is not None and new is not None:
-        return _alteration(old, new)
+        return alteration(old, new, metadata.schema_string)
     return Named("WRITE", {})
 
 
-def _creation(table: TableInfo, operations: Sequence[Operation], replaced: bool) -> Named:
+def _creation(table: TableInfo, metadata: Metadata, operations: Sequence[Operation], replaced: bool) -> Named:
     verb = "CREATE OR REPLACE TABLE" if replaced else "CREATE TABLE"
     parameters = {
         "isManaged": "false",
-        "description": json.dumps(table.comment),
+        "description": metadata.description,
         "partitionBy": _partition_by(table),
-        "clusterBy": json.dumps(_cluster_by(table)),
-        "properties": json.dumps(dict(table.properties)),
+        "clusterBy": json.dumps(cluster_by(table)),
+        "properties": json.dumps(dict(metadata.configuration)),
     }
     return Named(verb + " AS SELECT" * bool(operations), parameters)
 
@@ -104,7 +103,7 @@ def _row_operation(table: TableInfo | None, operations: Sequence[Operation]) -> 
     if kind == "truncate":
         return Named("TRUNCATE", {})
     if kind == "restore":
-        return Named("RESTORE", {"version": str(operations[-1].version)})
+        return Named("RESTORE", {"version": str(operations[-1].version), "timestamp": None})
     if operations[-1].moves_rows:
         return Named(_ROWS[kind], _moved(kind, table, operations))
     predicates = list(dict.fromkeys(operation.predicate or "true" for operation in operations))
@@ -126,65 +125,18 @@ def _moved(kind: str, table: TableInfo | None, operations: Sequence[Operation]) 
         return parameters | {"applyPurge": "true"}
     order = list(operation.order)
     columns = ([], order) if is_clustered(table, operations) else (order, [])
-    return parameters | {"zOrderBy": json.dumps(columns[0]), "clusterBy": json.dumps(columns[1])}
+    return parameters | {"zOrderBy": json.dumps(columns[0]), "clusterBy": json.dumps(columns[1]), "auto": "false"}
 
 
 def is_clustered(table: TableInfo | None, operations: Sequence[Operation]) -> bool:
     """Whether rows were moved into the order of the table's own clustering columns."""
     order = operations[-1].order if operations and operations[-1].moves_rows else ()
-    return bool(order) and list(order) == _cluster_by(table)
-
-
-def _cluster_by(table: TableInfo | None) -> list[str]:
-    return [] if table is None else [".".join(field.name for field in path) for path in clustered_by(table)]
+    return bool(order) and list(order) == cluster_by(table)
 
 
 def _clause(clause: MergeClause) -> dict[str, str]:
     found = {} if clause.condition is None else {"predicate": clause.condition}
     return {**found, "actionType": clause.action}
-
-
-def _alteration(old: TableInfo, new: TableInfo) -> Named:
-    before = {field.id: field for field in old.schema.fields}
-    after = {field.id: field for field in new.schema.fields}
-    checks = [{c.name: c for c in table.constraints if c.kind == "check"} for table in (old, new)]
-    if checks[0] != checks[1]:
-        return _constraint_change(*checks)
-    if mapping_mode(old.properties) != mapping_mode(new.properties) or old.properties != new.properties:
-        return _property_change(old.properties, new.properties)
-    if old.sorting != new.sorting:
-        names = (",".join(_cluster_by(table)) for table in (old, new))
-        return Named("CLUSTER BY", dict(zip(("oldClusteringColumns", "newClusteringColumns"), names, strict=True)))
-    added = [field for id, field in after.items() if id not in before]
-    if added:
-        columns = [{"column": {"name": field.name, "nullable": field.nullable}} for field in added]
-        return Named("ADD COLUMNS", {"columns": json.dumps(columns)})
-    dropped = [field.name for id, field in before.items() if id not in after]
-    if dropped:
-        return Named("DROP COLUMNS", {"columns": json.dumps(dropped)})
-    renamed = [(field.name, after[id].name) for id, field in before.items() if after[id].name != field.name]
-    if renamed:
-        return Named("RENAME COLUMN", {"oldColumnPath": renamed[0][0], "newColumnPath": renamed[0][1]})
-    changed = [field.name for id, field in before.items() if after[id] != field]
-    if changed:
-        return Named("CHANGE COLUMN", {"column": json.dumps({"name": changed[0]})})
-    return Named("SET TBLPROPERTIES", {"properties": json.dumps({"comment": new.comment})})
-
-
-def _constraint_change(old: Mapping[str | None, Any], new: Mapping[str | None, Any]) -> Named:
-    for name, constraint in new.items():
-        if old.get(name) != constraint:
-            return Named("ADD CONSTRAINT", {"name": str(name), "expr": constraint.expression or ""})
-    gone = next(name for name in old if name not in new)
-    return Named("DROP CONSTRAINT", {"constraint": json.dumps({"name": gone, "expr": old[gone].expression})})
-
-
-def _property_change(old: Mapping[str, str], new: Mapping[str, str]) -> Named:
-    changed = {name: value for name, value in new.items() if old.get(name) != value}
-    if changed:
-        return Named("SET TBLPROPERTIES", {"properties": json.dumps(changed)})
-    gone = [name for name in old if name not in new]
-    return Named("UNSET TBLPROPERTIES", {"properties": json.dumps(gone), "ifExists": "true"})
 
 
 def _partition_by(table: TableInfo | None) -> str:
@@ -206,10 +158,10 @@ def metrics(operation: str, operations: Sequence[Operation], files: FileCounts) 
         found = _merge_metrics(operations, files, inserted, updated, deleted, copied)
     elif operation == "RESTORE":
         found = {
-            "numRestoredFiles": files.added,
-            "restoredFilesSize": files.added_bytes,
-            "numRemovedFiles": files.removed,
-            "removedFilesSize": files.removed_bytes,
+            "numRestoredFiles": files.added + files.changed,
+            "restoredFilesSize": files.added_bytes + files.changed_bytes,
+            "numRemovedFiles": files.removed + files.changed,
+            "removedFilesSize": files.removed_bytes + files.changed_bytes,
             "numOfFilesAfterRestore": files.left,
             "tableSizeAfterRestore": files.left_bytes,
         }
@@ -237,14 +189,16 @@ def metrics(operation: str, operations: Sequence[Operation], files: FileCounts) 
 
 def _compaction_metrics(files: FileCounts) -> dict[str, int]:
     sizes = sorted(files.added_sizes)
-    spread = {"minFileSize": 0, "p25FileSize": 1, "p50FileSize": 2, "p75FileSize": 3, "maxFileSize": 4}
+    spread = {"p25FileSize": 1, "p50FileSize": 2, "p75FileSize": 3}
     return {
         "numAddedFiles": files.added,
         "numAddedBytes": files.added_bytes,
         "numRemovedFiles": files.removed,
         "numRemovedBytes": files.removed_bytes,
         "numDeletionVectorsRemoved": files.vectors_removed,
-        **{name: sizes[(len(sizes) - 1) * quarter // 4] if sizes else 0 for name, quarter in spread.items()},
+        "minFileSize": sizes[0] if sizes else 0,
+        **{name: sizes[len(sizes) * quarter // 4] if sizes else 0 for name, quarter in spread.items()},
+        "maxFileSize": sizes[-1] if sizes else 0,
     }
 
 

@@ -12,7 +12,7 @@ import pytest
 import lakedbapi
 from tests.formats.delta.committed import commit, info, of_kind, rows
 from tests.formats.delta.conftest import Connect
-from tests.formats.delta.writing import Table, remove, schema_string
+from tests.formats.delta.writing import Table, remove, schema_string, with_vector
 
 PROPERTIES = {
     "plain": "'delta.enableDeletionVectors' = 'false'",
@@ -52,12 +52,33 @@ def test_every_version_can_be_restored(tmp_path: Path, connect: Connect, propert
         assert before + cursor.rows_inserted - cursor.rows_deleted == len(expected[version][1])
     assert {version: state(lake, version) for version in expected} == expected
     assert info(tmp_path / "t")["operation"] == "RESTORE"
-    assert info(tmp_path / "t")["operationParameters"] == {"version": "0"}
+    assert info(tmp_path / "t")["operationParameters"] == {"version": "0", "timestamp": None}
     assert info(tmp_path / "t")["operationMetrics"]["numOfFilesAfterRestore"] == "0"
     lake.execute(f"RESTORE TABLE t TO VERSION AS OF {last}")
     metrics = info(tmp_path / "t")["operationMetrics"]
     files = rows(lake, "SELECT count(*), sum(file_size_bytes) FROM files('t')")
     assert files == [(int(metrics["numOfFilesAfterRestore"]), int(metrics["tableSizeAfterRestore"]))]
+
+
+def test_files_that_get_another_vector_count_as_restored_and_removed(tmp_path: Path, connect: Connect) -> None:
+    lake, table = connect(tmp_path, autocommit=True), Table(tmp_path / "t", version=1)
+    lake.execute("CREATE TABLE t AS SELECT i FROM range(100) r(i)")
+    lake.execute("DELETE FROM t WHERE i = 1")
+    (deleted,) = (action for action in commit(tmp_path / "t") if "add" in action)
+    # Another writer gives the row back where it lies.
+    table.commit(remove(deleted), with_vector(deleted, None))
+    lake.execute("INSERT INTO t SELECT i FROM range(1000, 1050) r(i)")
+    lake.execute("RESTORE TABLE t TO VERSION AS OF 1")
+    assert len(state(lake)[1]) == 99
+    actions = commit(tmp_path / "t")
+    adds, removes = of_kind(actions, "add"), of_kind(actions, "remove")
+    assert [add["path"] for add in adds] == [deleted["add"]["path"]]
+    metrics = info(tmp_path / "t")["operationMetrics"]
+    counts = [metrics[name] for name in ("numRestoredFiles", "numRemovedFiles", "numOfFilesAfterRestore")]
+    assert counts == ["1", "2", "1"]
+    sizes = [sum(action["size"] for action in found) for found in (adds, removes)]
+    assert [int(metrics[name]) for name in ("restoredFilesSize", "removedFilesSize")] == sizes
+    assert int(metrics["tableSizeAfterRestore"]) == sizes[0]
 
 
 def test_the_feed_of_a_restore_leads_from_one_version_to_the_other(tmp_path: Path, connect: Connect) -> None:
