@@ -20,7 +20,6 @@ from lakedbapi.formats.delta.conflicts import SNAPSHOT, isolation_level, located
 from lakedbapi.formats.delta.definition import (
     Definition,
     changed_definition,
-    mapping_mode,
     new_definition,
     with_time_in_commits,
 )
@@ -30,7 +29,13 @@ from lakedbapi.formats.delta.plan import Plan
 from lakedbapi.formats.delta.properties import IN_COMMIT
 from lakedbapi.formats.delta.state import TableState
 from lakedbapi.formats.delta.vector_files import VectorFiles
-from lakedbapi.formats.delta.writer_features import check_writable, has_deletion_vectors, is_true, with_features
+from lakedbapi.formats.delta.writer_features import (
+    check_writable,
+    has_deletion_vectors,
+    is_true,
+    mapping_mode,
+    with_features,
+)
 from lakedbapi.formats.delta.written_stats import dumps, loosened, stats_text
 from lakedbapi.formats.program import own_name
 from lakedbapi.formats.properties import whole_number

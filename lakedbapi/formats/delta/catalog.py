@@ -27,8 +27,6 @@ from lakedbapi.formats.delta.definition import (
     check_new,
     codec,
     given_properties,
-    is_set,
-    mapping_mode,
     numbered,
 )
 from lakedbapi.formats.delta.feed import table_changes
@@ -43,7 +41,7 @@ from lakedbapi.formats.delta.snapshot import DeltaSnapshot
 from lakedbapi.formats.delta.state import TableState
 from lakedbapi.formats.delta.table import DeltaTable
 from lakedbapi.formats.delta.vector_cache import VectorCache
-from lakedbapi.formats.delta.writer_features import check_writable, inert_properties, is_true
+from lakedbapi.formats.delta.writer_features import check_writable, inert_properties, is_true, mapping_mode
 from lakedbapi.formats.properties import whole_number
 from lakedbapi.formats.tree import Tree
 from lakedbapi.model.catalog import AsOf, SchemaInfo, SnapshotInfo, TableInfo
@@ -233,13 +231,13 @@ class DeltaCatalog(Catalog):
 
     def has_delete_vectors(self, table: TableInfo) -> bool:
         if table.id < 0:
-            return not is_set(table.properties, VECTORS) or is_true(table.properties, VECTORS)
+            return is_true({VECTORS: "true", **table.properties}, VECTORS)
         return self._is_on(table, VECTORS)
 
     def _is_on(self, table: TableInfo, name: str) -> bool:
         with self._lock:
             inert = self._inert.get(table.id, frozenset())
-        return is_true(table.properties, name) and name.casefold() not in inert
+        return is_true(table.properties, name) and name not in inert
 
     def loses_delete_vectors(self, table: TableInfo, paths: pa.Array | pa.ChunkedArray) -> npt.NDArray[np.bool_]:
         """Polars 2 does, where a path below the table's directory has characters that URIs escape."""

@@ -20,6 +20,7 @@ from lakedbapi.formats.delta.schema import parse_schema, physical_names
 from lakedbapi.formats.delta.state import TableState
 from lakedbapi.formats.delta.struct_stats import parsed_stats
 from lakedbapi.formats.delta.texts import map_values, partition_array
+from lakedbapi.formats.delta.writer_features import is_true
 from lakedbapi.storage.filesystem import Storage
 
 LAST = "_last_checkpoint"
@@ -119,7 +120,7 @@ def _stats_as_wanted(state: TableState) -> pa.Table:
 def _parsed(state: TableState) -> Mapping[str, pa.Array]:
     """Typed copies of statistics and partition values, where the table asks for them."""
     metadata = state.metadata
-    if metadata.configuration.get("delta.checkpoint.writeStatsAsStruct", "false").casefold() != "true":
+    if not is_true(metadata.configuration, "delta.checkpoint.writeStatsAsStruct"):
         return {}
     schema, names = parse_schema(metadata.schema_string), physical_names(metadata.schema_string)
     keys = [field for name in metadata.partition_columns if (field := schema.get(name)) is not None]

@@ -18,6 +18,7 @@ from lakedbapi.formats.delta.deletion_vectors import file_path
 from lakedbapi.formats.delta.schema import physical_names
 from lakedbapi.formats.delta.state import TableState
 from lakedbapi.formats.delta.vector_cache import VectorCache
+from lakedbapi.formats.delta.writer_features import mapping_mode
 from lakedbapi.model.catalog import TableInfo
 from lakedbapi.model.delete_vector import DeleteVector
 from lakedbapi.model.scan import FIELD_ID, NAME, ColumnBounds, FileGroup, PartitionColumn
@@ -95,7 +96,7 @@ class TableContents:
 
     @property
     def _mapping(self) -> str:
-        return self.state.metadata.configuration.get("delta.columnMapping.mode", "none").lower()
+        return mapping_mode(self.state.metadata.configuration)
 
     def _stored_name(self, field: Field) -> str:
         """The name of a column in the log: in statistics and partition values."""

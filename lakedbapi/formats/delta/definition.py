@@ -39,7 +39,15 @@ from lakedbapi.formats.delta.schema import (
     type_name,
 )
 from lakedbapi.formats.delta.state import TableState
-from lakedbapi.formats.delta.writer_features import NEW_TABLE, WRITABLE, is_true, required_features, with_features
+from lakedbapi.formats.delta.writer_features import (
+    MODE,
+    NEW_TABLE,
+    WRITABLE,
+    is_true,
+    mapping_mode,
+    required_features,
+    with_features,
+)
 from lakedbapi.formats.properties import whole_number
 from lakedbapi.formats.tree import is_visible
 from lakedbapi.model.catalog import TableInfo
@@ -47,7 +55,6 @@ from lakedbapi.model.sql_types import spelled, sql_type
 from lakedbapi.model.types import UNASSIGNED, Field, List, Map, Schema, Struct, Type, walk
 
 CHECK = "delta.constraints."
-MODE = "delta.columnMapping.mode"
 VECTORS = "delta.enableDeletionVectors"
 FEED = "delta.enableChangeDataFeed"
 TYPE_CHANGES = "delta.typeChanges"
@@ -83,15 +90,6 @@ class Definition:
     metadata: Metadata
 
 
-def mapping_mode(properties: Mapping[str, str]) -> str:
-    """`none`, `name` or `id`."""
-    return next((value.casefold() for name, value in properties.items() if name.casefold() == MODE.casefold()), "none")
-
-
-def is_set(properties: Mapping[str, str], name: str) -> bool:
-    return any(key.casefold() == name.casefold() for key in properties)
-
-
 def codec(properties: Mapping[str, str]) -> str:
     """How data files are compressed: `delta.parquet.compression.codec`, in the engine's word."""
     found = properties.get("delta.parquet.compression.codec", "snappy").casefold()
@@ -100,7 +98,7 @@ def codec(properties: Mapping[str, str]) -> str:
 
 def new_definition(table: TableInfo, physical: Mapping[int, str], now: int) -> Definition:
     """Of a table that is created. `physical` are the names that its fields have in files, if it maps columns."""
-    properties = dict(table.properties) if is_set(table.properties, VECTORS) else {VECTORS: "true", **table.properties}
+    properties = {VECTORS: "true", **table.properties}
     properties = row_tracking.with_columns(properties)
     metadata = Metadata(
         id=table.uuid or str(uuid.uuid4()),

@@ -19,6 +19,7 @@ from lakedbapi.formats.delta.paths import full_paths
 from lakedbapi.formats.delta.state import TableState, file_keys
 from lakedbapi.formats.delta.table import DeltaTable
 from lakedbapi.formats.delta.vector_cache import VectorCache
+from lakedbapi.formats.delta.writer_features import is_true
 from lakedbapi.model.catalog import TableInfo
 from lakedbapi.model.delete_vector import DeleteVector
 from lakedbapi.model.scan import NAME, FileGroup, Scan
@@ -45,7 +46,7 @@ def _check_switched_on(log: DeltaTable, actions: Mapping[int, Actions]) -> None:
     metadata = log.at_version(min(actions)).metadata
     for version, done in actions.items():
         metadata = done.metadata or metadata
-        if metadata.configuration.get(FEED, "false").lower() != "true":
+        if not is_true(metadata.configuration, FEED):
             raise ProgrammingError(
                 f"version {version} of Delta table {log.root} has no change feed: {FEED} was not true then; ask for "
                 "later versions, or compare two versions"

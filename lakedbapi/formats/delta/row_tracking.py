@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from lakedbapi.formats.delta.actions import DomainMetadata, Protocol
 from lakedbapi.formats.delta.features import writer_features
 from lakedbapi.formats.delta.file_actions import Action
-from lakedbapi.formats.delta.writer_features import is_true
+from lakedbapi.formats.delta.writer_features import is_true, mapping_mode
 from lakedbapi.model.scan import ROW_ID_FIELD, ROW_SNAPSHOT_FIELD
 
 DOMAIN = "delta.rowTracking"
@@ -42,7 +42,7 @@ def columns(configuration: Mapping[str, str]) -> Mapping[int, str]:
     """The columns in files that keep ids and commit versions of copied rows, by the id that they are embedded under;
     none where nobody expects them, or where files are read by field id, which these columns do not have."""
     found = {id: configuration[name] for id, name in COLUMNS.items() if name in configuration}
-    usable = keeps_ids(configuration) and configuration.get("delta.columnMapping.mode", "none").casefold() != "id"
+    usable = keeps_ids(configuration) and mapping_mode(configuration) != "id"
     return found if usable and len(found) == len(COLUMNS) else {}
 
 

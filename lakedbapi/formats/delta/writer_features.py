@@ -42,23 +42,25 @@ _FOR_READERS = frozenset(
 
 _NEEDS: Mapping[str, tuple[str, ...]] = {"clustering": ("domainMetadata",), "rowTracking": ("domainMetadata",)}
 
+MODE = "delta.columnMapping.mode"
+
 NEW_TABLE = Protocol(1, 2)
 """Of a table that asks for nothing."""
 
 _BY_PROPERTY = {
-    "delta.enabledeletionvectors": "deletionVectors",
-    "delta.enablechangedatafeed": "changeDataFeed",
-    "delta.appendonly": "appendOnly",
-    "delta.enableincommittimestamps": "inCommitTimestamp",
-    "delta.enablerowtracking": "rowTracking",
-    "delta.enabletypewidening": "typeWidening",
-    "delta.enableicebergcompatv1": "icebergCompatV1",
-    "delta.enableicebergcompatv2": "icebergCompatV2",
-    "delta.enableicebergcompatv3": "icebergCompatV3",
-    "delta.enablevariantshredding": "variantShredding",
-    "delta.enablematerializepartitioncolumnsfeature": "materializePartitionColumns",
+    "delta.enableDeletionVectors": "deletionVectors",
+    "delta.enableChangeDataFeed": "changeDataFeed",
+    "delta.appendOnly": "appendOnly",
+    "delta.enableInCommitTimestamps": "inCommitTimestamp",
+    "delta.enableRowTracking": "rowTracking",
+    "delta.enableTypeWidening": "typeWidening",
+    "delta.enableIcebergCompatV1": "icebergCompatV1",
+    "delta.enableIcebergCompatV2": "icebergCompatV2",
+    "delta.enableIcebergCompatV3": "icebergCompatV3",
+    "delta.enableVariantShredding": "variantShredding",
+    "delta.enableMaterializePartitionColumnsFeature": "materializePartitionColumns",
 }
-"""Properties, casefolded, that need a feature when they are true."""
+"""Properties that need a feature when they are true."""
 
 
 def check_writable(protocol: Protocol, table: str) -> None:
@@ -95,22 +97,17 @@ def with_features(protocol: Protocol, features: Iterable[str]) -> Protocol:
 
 def required_features(schema: Schema, properties: Mapping[str, str]) -> frozenset[str]:
     """What a table with these columns and properties needs."""
-    needed = {
-        feature
-        for name, value in properties.items()
-        for key, feature in _BY_PROPERTY.items()
-        if name.casefold() == key and value.strip().casefold() == "true"
-    }
+    needed = {feature for name, feature in _BY_PROPERTY.items() if is_true(properties, name)}
+    if mapping_mode(properties) != "none":
+        needed.add("columnMapping")
+    if properties.get("delta.checkpointPolicy", "").casefold() == "v2":
+        needed.add("v2Checkpoint")
     for name, value in properties.items():
         folded = name.casefold()
         if folded.startswith("delta.constraints."):
             needed.add("checkConstraints")
         if folded.startswith("delta.feature.") and value.casefold() in ("supported", "enabled"):
             needed.add(name[len("delta.feature.") :])
-        if folded == "delta.columnmapping.mode" and value.casefold() != "none":
-            needed.add("columnMapping")
-        if folded == "delta.checkpointpolicy" and value.casefold() == "v2":
-            needed.add("v2Checkpoint")
     for field in walk(schema.fields):
         if field.type == Scalar("timestamp"):
             needed.add("timestampNtz")
@@ -124,12 +121,9 @@ def required_features(schema: Schema, properties: Mapping[str, str]) -> frozense
 
 
 def inert_properties(protocol: Protocol, properties: Mapping[str, str]) -> frozenset[str]:
-    """The properties, casefolded, that mean nothing, since the protocol does not have the feature that they switch
-    on."""
+    """The properties that mean nothing, since the protocol does not have the feature that they switch on."""
     known = writer_features(protocol)
-    return frozenset(
-        name.casefold() for name in properties if _BY_PROPERTY.get(name.casefold(), "") not in (*known, "")
-    )
+    return frozenset(name for name in properties if _BY_PROPERTY.get(name, "") not in (*known, ""))
 
 
 def has_deletion_vectors(protocol: Protocol, properties: Mapping[str, str]) -> bool:
@@ -137,6 +131,11 @@ def has_deletion_vectors(protocol: Protocol, properties: Mapping[str, str]) -> b
     return "deletionVectors" in writer_features(protocol) and is_true(properties, "delta.enableDeletionVectors")
 
 
+def mapping_mode(properties: Mapping[str, str]) -> str:
+    """`none`, `name` or `id`."""
+    return properties.get(MODE, "none").casefold()
+
+
 def is_true(properties: Mapping[str, str], name: str) -> bool:
-    folded = name.casefold()
-    return any(key.casefold() == folded and value.strip().casefold() == "true" for key, value in properties.items())
+    """As other programs do, which overlook a property that is spelled otherwise."""
+    return properties.get(name, "false").strip().casefold() == "true"

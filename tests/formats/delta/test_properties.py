@@ -1,0 +1,57 @@
+"""Properties of tables of other writers count as those take them: by the letter."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+from tests.formats.delta.committed import Action, commit, of_kind, values
+from tests.formats.delta.conftest import Connect
+from tests.formats.delta.writing import Table
+
+FEATURES = ("deletionVectors", "columnMapping")
+WRITERS = (*FEATURES, "appendOnly", "changeDataFeed", "domainMetadata", "inCommitTimestamp", "rowTracking")
+PROTOCOL = {
+    "minReaderVersion": 3,
+    "minWriterVersion": 7,
+    "readerFeatures": list(FEATURES),
+    "writerFeatures": list(WRITERS),
+}
+SWITCHES = {
+    "delta.appendOnly": "true",
+    "delta.columnMapping.mode": "name",
+    "delta.enableChangeDataFeed": "true",
+    "delta.enableDeletionVectors": "true",
+    "delta.enableInCommitTimestamps": "true",
+    "delta.enableRowTracking": "true",
+    "delta.isolationLevel": "WriteSerializable",
+    "delta.randomizeFilePrefixes": "true",
+    "delta.dataSkippingNumIndexedCols": "0",
+    "delta.parquet.compression.codec": "gzip",
+}
+
+
+def without_names(action: Action) -> Action:
+    """What of an action is the same in each table."""
+    own = ("path", "size", "modificationTime", "deletionTimestamp", "timestamp", "txnId", "operationMetrics")
+    return {name: value for name, value in action.items() if name not in own}
+
+
+@pytest.mark.parametrize("name", SWITCHES)
+def test_a_property_that_is_spelled_otherwise_says_nothing(tmp_path: Path, connect: Connect, name: str) -> None:
+    found = []
+    for schema, properties in (("plain", {}), ("odd", {f"delta.{name[6:].swapcase()}": SWITCHES[name]})):
+        table = Table(tmp_path / schema / "t").create(protocol=PROTOCOL, **properties)
+        table.commit(table.file("a.parquet", range(100)))
+        lake = connect(tmp_path / schema, autocommit=True)
+        lake.execute("UPDATE t SET i = -1 WHERE i = 1")
+        lake.execute("INSERT INTO t VALUES (1000)")
+        assert sorted(values(lake, "SELECT i FROM t"))[:3] == [-1, 0, 2]
+        actions = [*commit(table.path, 2), *commit(table.path, 3)]
+        files = [pq.ParquetFile(table.path / add["path"]) for add in of_kind(actions, "add")]
+        told = [(kind, without_names(action)) for each in actions for kind, action in each.items()]
+        shapes = [(file.schema.names, file.metadata.row_group(0).column(0).compression) for file in files]
+        found.append((told, shapes))
+    assert found[0] == found[1]
