@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import random
 import sqlite3
+import time
 import uuid
 from collections import Counter
 from collections.abc import Iterator
@@ -62,6 +64,11 @@ class Running:
     def failure(self) -> str:
         return self._failure.read_text() if self._failure.exists() else ""
 
+    def await_statements(self, count: int) -> None:
+        """Wait until so many have succeeded, or the process has ended."""
+        while self.acknowledged.count("\n") < count and self.process.is_alive():
+            time.sleep(0.002)
+
     def kill(self) -> None:
         self.process.kill()
         self.process.join()
@@ -76,6 +83,26 @@ def run(job: str, place: Place, processes: int, count: int, **options: object) -
         assert worker.process.exitcode == 0, worker.failure
         acknowledged.add(worker.acknowledged)
     return acknowledged
+
+
+def killed(
+    job: str, place: Place, commits: int, moments: random.Random, *, most: int, pause: float
+) -> Iterator[tuple[int, int]]:
+    """Kill processes with a job one after another until they have been told of so many commits.
+
+    After each kill the commits so far and the kills. A process is killed up to `pause` seconds after one to `most`
+    statements.
+    """
+    acknowledged, kills = Acknowledged(), 0
+    while acknowledged.statements["commit"] < commits:
+        worker = Running(job, place, kills, commits)
+        worker.await_statements(moments.randint(1, most))
+        time.sleep(moments.uniform(0, pause))
+        worker.kill()
+        kills += 1
+        assert not worker.failure
+        acknowledged.add(worker.acknowledged)
+        yield acknowledged.statements["commit"], kills
 
 
 def lake(place: Place, *statements: str, inlined: bool = True) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import random
-import time
 from pathlib import Path
 from urllib.parse import unquote
 
@@ -12,7 +11,7 @@ import pytest
 
 from compliance.delta.readers import ALL, Readers
 from compliance.peers.lakes import Place
-from compliance.races.processes import LONG, Acknowledged, Running, lake, run, value
+from compliance.races.processes import LONG, killed, lake, run, value
 
 PROCESSES = 6
 COUNT = 100 if LONG else 12
@@ -75,22 +74,9 @@ def test_appends_all_succeed(place: Place, readers: Readers) -> None:
 @pytest.mark.timeout(900)
 def test_what_was_acknowledged_is_there_whole_after_kills(place: Place, readers: Readers) -> None:
     lake(place, TABLE, ROWS)
-    moments = random.Random(1)
-    acknowledged, kills = Acknowledged(), 0
-    while acknowledged.statements["commit"] < COMMITS:
-        worker = Running("swap", place, kills, COMMITS)
-        enough = moments.randint(1, 6)
-        while worker.acknowledged.count("\n") < enough and worker.process.is_alive():
-            time.sleep(0.002)
-        time.sleep(moments.uniform(0, 0.1))
-        worker.kill()
-        kills += 1
-        assert not worker.failure
-        acknowledged.add(worker.acknowledged)
-
+    for commits, kills in killed("swap", place, COMMITS, random.Random(1), most=6, pause=0.1):
         made = versions(place)
         assert made == list(range(len(made)))
-        commits = acknowledged.statements["commit"]
         assert commits <= made[-1] - 1 <= commits + kills
         assert value(place, "SELECT count(*) FROM t") == value(place, "SELECT count(DISTINCT id) FROM t") == 400
         assert added(place) <= data_files(place)

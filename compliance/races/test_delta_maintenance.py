@@ -60,8 +60,7 @@ def test_a_killed_maintenance_harms_nothing(place: Place) -> None:
     for kill in range(KILLS):
         changes = Running("mixed", place, kill, 3)
         keeper = Running("maintain", place, kill, 1_000_000)
-        while keeper.acknowledged.count("\n") < 1 and keeper.process.is_alive():
-            time.sleep(0.002)
+        keeper.await_statements(1)
         time.sleep(moments.uniform(0, 0.3))
         keeper.kill()
         assert not keeper.failure

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import random
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,7 +11,7 @@ import pytest
 from pyiceberg.catalog import Catalog, load_catalog
 
 from compliance.peers.lakes import Place
-from compliance.races.processes import LONG, Acknowledged, Running, lake, run, value
+from compliance.races.processes import LONG, killed, lake, run, value
 
 PROCESSES = 3
 COUNT = 60 if LONG else 8
@@ -67,22 +66,9 @@ def test_inserts_updates_and_deletes_add_up(place: Place, catalog: Catalog, vers
 @pytest.mark.parametrize("version", [2, 3])
 def test_what_was_acknowledged_is_there_whole_after_kills(place: Place, catalog: Catalog, version: int) -> None:
     lake(place, create(version), ROWS)
-    moments = random.Random(version)
-    acknowledged, kills = Acknowledged(), 0
-    while acknowledged.statements["commit"] < COMMITS:
-        worker = Running("swap", place, kills, COMMITS)
-        enough = moments.randint(1, 6)
-        while worker.acknowledged.count("\n") < enough and worker.process.is_alive():
-            time.sleep(0.002)
-        time.sleep(moments.uniform(0, 0.1))
-        worker.kill()
-        kills += 1
-        assert not worker.failure
-        acknowledged.add(worker.acknowledged)
-
+    for commits, kills in killed("swap", place, COMMITS, random.Random(version), most=6, pause=0.1):
         made = snapshots(catalog)
         assert made == list(range(1, 1 + len(made)))
-        commits = acknowledged.statements["commit"]
         assert commits <= made[-1] - 1 <= commits + kills
         assert value(place, "SELECT count(*) FROM t") == value(place, "SELECT count(DISTINCT id) FROM t") == 400
     assert catalog.load_table("main.t").scan().to_arrow().num_rows == 400

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import random
-import time
 
 import pytest
 
 from compliance.peers.lakes import Place
 from compliance.peers.peer import Peer
-from compliance.races.processes import LONG, Acknowledged, Running, lake, missing, snapshot_ids, value
+from compliance.races.processes import LONG, killed, lake, missing, snapshot_ids, value
 
 COMMITS = 1000 if LONG else 100
 ROWS = 30 * 2 * COMMITS + 1000
@@ -26,20 +25,7 @@ def test_what_was_acknowledged_is_there_whole_after_kills(place: Place, peer: Pe
         inlined=inlined,
     )
     first = snapshot_ids(place)[-1]
-    moments = random.Random(int(inlined))
-    acknowledged, kills = Acknowledged(), 0
-    while acknowledged.statements["commit"] < COMMITS:
-        worker = Running("transfer", place, kills, COMMITS)
-        enough = moments.randint(1, 12)
-        while worker.acknowledged.count("\n") < enough and worker.process.is_alive():
-            time.sleep(0.002)
-        time.sleep(moments.uniform(0, 0.05))
-        worker.kill()
-        kills += 1
-        assert not worker.failure
-        acknowledged.add(worker.acknowledged)
-
-        commits = acknowledged.statements["commit"]
+    for commits, kills in killed("transfer", place, COMMITS, random.Random(int(inlined)), most=12, pause=0.05):
         made = snapshot_ids(place)
         assert made == list(range(len(made)))
         assert commits <= made[-1] - first <= commits + kills
