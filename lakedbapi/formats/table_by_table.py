@@ -25,7 +25,9 @@ class TablePlan:
     operations: tuple[Operation, ...] = ()
     read: bool = False
     """Whether a DELETE, UPDATE or MERGE chose rows of it."""
+    author: str | None = None
     message: str | None = None
+    extra_info: str | None = None
 
     @property
     def table(self) -> TableInfo:

@@ -300,6 +300,19 @@ def test_nothing_is_committed_where_nothing_changed(people: Lake) -> None:
 # Time travel and the change feed
 
 
+def test_what_a_transaction_says_of_itself_is_in_the_history(people: Lake) -> None:
+    told = "SELECT author, commit_message, commit_extra_info FROM history('t') ORDER BY snapshot_time DESC LIMIT 1"
+    before = people(told)
+    assert before[0][:2] == (None, None)
+    people("CALL set_commit_message('jane', 'every night', extra_info => '{\"run\": 7}')")
+    people("DELETE FROM t WHERE id = 1")
+    people.commit()
+    assert people(told) == [("jane", "every night", '{"run": 7}')]
+    people("DELETE FROM t WHERE id = 2")
+    people.commit()
+    assert people(told) == before
+
+
 def test_time_travel_in_all_spellings(people: Lake) -> None:
     people("DELETE FROM t WHERE id < 5")
     last = people.commit()

@@ -311,7 +311,7 @@ class Attempt:
             "engineInfo": own_name("/"),
             "txnId": self._transaction_id,
         }
-        said = {"userName": plan.author, "userMetadata": plan.message}
+        said = {"userName": plan.author, "userMetadata": plan.message, "extraInfo": plan.extra_info}
         info |= {name: text for name, text in said.items() if text is not None}
         if head is not None and row_tracking.keeps_ids(self.configuration) and not plan.is_blind_append:
             info["tags"] = {row_tracking.PRESERVED: str(bool(row_tracking.columns(self.configuration))).lower()}

@@ -82,6 +82,7 @@ class Committer:
             files=None if old is None else self._base.files(old),
             message=changes.message,
             author=changes.author,
+            extra_info=changes.extra_info,
         )
 
     def _schema(self, id: int) -> SchemaInfo:

@@ -25,7 +25,7 @@ def _line(version: int, time: datetime, info: Mapping[str, Any]) -> SnapshotInfo
         time=time,
         author=_text(info.get("userName") or info.get("userId")),
         message=_text(info.get("userMetadata")),
-        extra_info=_text(info.get("engineInfo")),
+        extra_info=_text(info.get("extraInfo") or info.get("engineInfo")),
         operation=_text(info.get("operation")),
         parameters=_texts(info.get("operationParameters")),
         metrics=_texts(info.get("operationMetrics")),

@@ -25,7 +25,6 @@ class Plan(TablePlan):
     """Highest values that identity columns were given, by column."""
     files: pa.Table | None = None
     """Of the snapshot, columns `model.scan.DATA_FILES`; row numbers are those of `state.files`."""
-    author: str | None = None
     note: Note | None = None
     """Of a commit that does nothing but tell."""
 

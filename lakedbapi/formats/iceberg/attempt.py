@@ -342,7 +342,7 @@ class Attempt:
             timestamp_ms=max(time.time_ns() // 1_000_000, metadata.last_updated_ms),
             manifest_list=path,
             summary=self._counters.summary(
-                None if parent is None else parent.summary, parent is None, self._operation, self._plan.message
+                None if parent is None else parent.summary, parent is None, self._operation, self._plan
             ),
             schema_id=metadata.current_schema_id,
             first_row_id=first_row_id,

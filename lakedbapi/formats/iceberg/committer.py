@@ -108,6 +108,8 @@ class Committer:
             operations=tuple(done for done in changes.operations if done.table_id == id),
             read=id in changes.read,
             message=changes.message,
+            author=changes.author,
+            extra_info=changes.extra_info,
         )
 
     def _view_plan(self, id: int) -> ViewPlan:

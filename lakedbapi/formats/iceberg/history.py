@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.snapshots import Snapshot
 
+from lakedbapi.formats.iceberg.summary import AUTHOR, EXTRA_INFO, MESSAGE
 from lakedbapi.formats.iceberg.travel import time_of
 from lakedbapi.model.catalog import SnapshotInfo
 
@@ -24,6 +25,9 @@ def _info(snapshot: Snapshot) -> SnapshotInfo:
         snapshot.snapshot_id,
         time_of(snapshot),
         schema_version=snapshot.schema_id,
+        author=metrics.get(AUTHOR),
+        message=metrics.get(MESSAGE),
+        extra_info=metrics.get(EXTRA_INFO),
         operation=None if summary is None else summary.operation.value,
         metrics=metrics,
     )

@@ -10,8 +10,12 @@ from pyiceberg.table.snapshots import Operation, Summary
 
 from lakedbapi.formats.iceberg.manifests import DATA_FILE, EQUALITY_DELETES
 from lakedbapi.formats.program import own_version
+from lakedbapi.formats.table_by_table import TablePlan
 
 _ADDED, _REMOVED = ("added-data-files", "added-records"), ("deleted-data-files", "deleted-records")
+
+AUTHOR, MESSAGE, EXTRA_INFO = "author", "message", "extra-info"
+"""What a transaction says of itself."""
 
 
 @dataclass
@@ -54,7 +58,7 @@ class Counters:
             return Operation.DELETE
         return Operation.OVERWRITE if removes or deletes else Operation.APPEND
 
-    def summary(self, parent: Summary | None, is_first: bool, operation: Operation, message: str | None) -> Summary:
+    def summary(self, parent: Summary | None, is_first: bool, operation: Operation, plan: TablePlan) -> Summary:
         before: Mapping[str, str] = {} if parent is None else parent.additional_properties
         found = {name: str(value) for name, value in sorted(self.values.items()) if value}
         for name, added, removed in _TOTALS:
@@ -64,8 +68,8 @@ class Counters:
         if self.partitions:
             found["changed-partition-count"] = str(len(self.partitions))
         found |= {"engine-name": "lakedbapi", "engine-version": own_version() or "unknown"}
-        if message is not None:
-            found["message"] = message
+        told = {AUTHOR: plan.author, MESSAGE: plan.message, EXTRA_INFO: plan.extra_info}
+        found |= {name: text for name, text in told.items() if text is not None}
         return Summary(operation, **found)
 
 
