@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 from collections.abc import Iterator
 
@@ -46,6 +47,7 @@ class RowStream:
             return row
 
     def fetchmany(self, size: int) -> list[Row]:
+        size = min(size, sys.maxsize)
         with self._lock:
             rows: list[Row] = []
             while len(rows) < size and self._fill():
@@ -67,6 +69,7 @@ class RowStream:
 
     def arrow(self, rows: int | None = None) -> pa.Table:
         """The remaining rows, at most `rows` of them."""
+        rows = None if rows is None else min(rows, sys.maxsize)
         with self._lock:
             batches, count = [], 0
             while rows is None or count < rows:
@@ -79,6 +82,7 @@ class RowStream:
 
     def reader(self, rows: int | None = None) -> pa.RecordBatchReader:
         """The remaining rows, in batches of at most `rows`. Readers share the position; making one reads nothing."""
+        rows = None if rows is None else min(rows, sys.maxsize)
         return pa.RecordBatchReader.from_batches(self.schema, self._batches(rows))
 
     def _batches(self, rows: int | None) -> Iterator[pa.RecordBatch]:

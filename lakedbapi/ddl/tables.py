@@ -202,6 +202,8 @@ def check_columns(name: Name, fields: Iterable[Field]) -> None:
         folded = field.name.casefold()
         if not folded:
             raise ProgrammingError(f"table {name}: a column has an empty name; give it an alias")
+        if "\0" in folded:
+            raise ProgrammingError(f"table {name}: the name of column {field.name!r} contains a NUL character (U+0000)")
         if folded in RESERVED_COLUMNS:
             raise ProgrammingError(f"table {name}: column name {field.name!r} is reserved; choose another one")
         if folded in seen:

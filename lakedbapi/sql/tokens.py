@@ -88,6 +88,8 @@ def scan(text: str) -> list[Token]:
             append(Token(STRING, text[content_start:content_end], "", start, position))
         elif kind == "unterminated":
             raise error_at(text, start, f"the quote {match.group()} is never closed")
+        elif kind == "quoted" and "\0" in match.group():
+            raise error_at(text, start, "a name cannot contain a NUL character (U+0000)")
         else:
             append(_quoted(kind, match.group(), start, position))
     return tokens

@@ -159,6 +159,11 @@ def test_ingest_refuses_what_holds_none(cursor: Cursor) -> None:
         cursor.adbc_ingest("t", [1, 2, 3])
 
 
+def test_a_column_whose_name_has_a_null_character_is_refused(cursor: Cursor) -> None:
+    with pytest.raises(ProgrammingError, match=r"column 'a\\x00b' contains a NUL character"):
+        cursor.adbc_ingest("t", pa.table({"a\0b": [1]}))
+
+
 def test_ingest_modes(cursor: Cursor) -> None:
     with pytest.raises(ProgrammingError):
         cursor.adbc_ingest("t", DATA, "append")

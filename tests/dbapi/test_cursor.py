@@ -190,6 +190,16 @@ def test_fetchmany_uses_arraysize_and_ends_in_empty_lists(items: Cursor) -> None
     assert items.fetchone() is None
 
 
+@pytest.mark.parametrize("size", [2**31, 2**63, 2**70])
+def test_more_rows_than_any_result_has_can_be_asked_for(items: Cursor, size: int) -> None:
+    sql = "SELECT id FROM items ORDER BY id"
+    assert items.execute(sql).fetchmany(size) == [(1,), (2,), (3,)]
+    assert items.execute(sql).fetchmany_arrow(size).num_rows == 3
+    assert items.execute(sql).fetch_record_batch(size).read_all().num_rows == 3
+    items.arraysize = size
+    assert items.execute(sql).fetchmany() == [(1,), (2,), (3,)]
+
+
 def test_rows_are_tuples_and_a_cursor_iterates_over_them(items: Cursor) -> None:
     items.execute("SELECT id FROM items ORDER BY id")
     assert list(items) == [(1,), (2,), (3,)]

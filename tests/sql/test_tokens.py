@@ -51,6 +51,13 @@ def test_open_quote_is_refused_with_its_place(text: str) -> None:
         scan(text)
 
 
+@pytest.mark.parametrize("text", ['select "a\0b"', "select `\0`"])
+def test_a_name_with_a_null_character_is_refused(text: str) -> None:
+    with pytest.raises(ProgrammingError, match=r"cannot contain a NUL character .* \(line 1, column 8\)"):
+        scan(text)
+    assert [token.value for token in scan("'a\0b'")] == ["a\0b"]
+
+
 def test_script_is_split_outside_literals_and_comments() -> None:
     assert split("a; 'b;' ;; /* ; */ c -- ;\n ; $$;$$;\n") == ["a", "'b;'", "c", "$$;$$"]
     assert split(" -- nothing\n;") == []
