@@ -36,11 +36,12 @@ from lakedbapi.ddl.values import (
 )
 from lakedbapi.ddl.widening import widened
 from lakedbapi.errors import NotSupportedError, ProgrammingError
+from lakedbapi.model.bucket import hashed_as
 from lakedbapi.model.catalog import Constraint, PartitionSpec, SchemaInfo, TableInfo
 from lakedbapi.model.changes import RowChanges
 from lakedbapi.model.sql_types import sql_type
 from lakedbapi.model.table_options import check_option
-from lakedbapi.model.types import Field, Scalar, Struct
+from lakedbapi.model.types import Field, Struct
 from lakedbapi.query.information_schema import constraint_name
 from lakedbapi.query.names import find_relation, resolve_table, resolve_view
 from lakedbapi.sql.expressions import render
@@ -309,19 +310,12 @@ def _alter_column(place: _Place, table: TableInfo, action: AlterColumn) -> Table
     return edit(table, parent, lambda fields: tuple(changed if f.id == field.id else f for f in fields))
 
 
-_HASHED_OTHERWISE = frozenset(
-    {("date", "timestamp"), *((f"{sign}int{bits}", "float64") for sign in ("", "u") for bits in (8, 16, 32))}
-)
-"""(old type, wider type) pairs in which the same value has another hash."""
-
-
 def _require_same_buckets(table: TableInfo, old: Field, new: Field) -> None:
     """NotSupportedError when values would belong in other buckets than those that their files were written to."""
     keys = () if table.partitioning is None else table.partitioning.fields
     if not any(key.field_id == old.id and key.transform.startswith("bucket") for key in keys):
         return
-    names = tuple(field.type.name for field in (old, new) if isinstance(field.type, Scalar))
-    if names in _HASHED_OTHERWISE:
+    if hashed_as(old.type) != hashed_as(new.type):
         raise NotSupportedError(
             f"column {old.name!r} cannot be changed to {sql_type(new.type)}: {table.name!r} is partitioned by buckets "
             "of it, and values of that type are in other buckets; RESET PARTITIONED BY first"

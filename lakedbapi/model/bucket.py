@@ -1,9 +1,11 @@
 """The `bucket(N)` partition transform: Murmur3 (x86, 32 bits, seed 0) of a value, modulo N.
 
-DuckLake and Iceberg hash decimals, UUIDs and times differently.
+DuckLake and Iceberg hash decimals, UUIDs, times and timestamps differently.
 """
 
 from __future__ import annotations
+
+import decimal
 
 import numpy as np
 import numpy.typing as npt
@@ -18,21 +20,39 @@ _C2 = np.uint32(0x1B873593)
 _DECIMAL_BYTES = 16
 _DIGITS = 18
 """Of decimals whose unscaled numbers fit into 8 bytes."""
-_WITHOUT_BUCKETS = frozenset({"int128", "uint128", "time", "time_ns", "timetz", "interval", "variant", "geometry"})
+_WITHOUT_BUCKETS = frozenset({"time_ns", "timetz", "interval", "variant", "geometry"})
+_TEXT = "text"
+_HASHES = {
+    **dict.fromkeys(("int8", "int16", "int32", "int64"), "number"),
+    **dict.fromkeys(("float32", "float64"), "double"),
+    **dict.fromkeys(("timestamp", "timestamptz"), "us"),
+    **dict.fromkeys(("uint8", "uint16", "uint32", "uint64", "int128", "uint128"), _TEXT),
+    "timestamp_s": "s",
+    "timestamp_ms": "ms",
+    "timestamp_ns": "ns",
+    "timestamptz_ns": "ns",
+}
+"""What DuckLake hashes of a value; of other types what they are."""
 
 Hashes = npt.NDArray[np.uint32]
 
 
 def has_buckets(type: Type) -> bool:
     """Whether `buckets` are defined for a column of `type`."""
+    return isinstance(type, Decimal) or (isinstance(type, Scalar) and type.name not in _WITHOUT_BUCKETS)
+
+
+def hashed_as(type: Type) -> str:
+    """What `buckets` hash of values of a column of `type`: equal values of types that differ in it may be in two."""
     if isinstance(type, Decimal):
-        return type.precision <= _DIGITS
-    return isinstance(type, Scalar) and type.name not in _WITHOUT_BUCKETS
+        return f"unit of 1e-{type.scale}" if type.precision <= _DIGITS else _TEXT
+    assert isinstance(type, Scalar)
+    return _HASHES.get(type.name, type.name)
 
 
-def buckets(values: pa.Array, count: int) -> pa.Array:
-    """The bucket number of each value, int64; NULL for NULL."""
-    return _numbers(murmur3(values), values, count)
+def buckets(values: pa.Array, count: int, type: Type) -> pa.Array:
+    """The bucket number of each value of a column of `type`, int64; NULL for NULL."""
+    return _numbers(murmur3(_as_ducklake_hashes(values, type)), values, count)
 
 
 def iceberg_buckets(values: pa.Array, count: int, type: Type) -> pa.Array:
@@ -68,6 +88,20 @@ def murmur3(values: pa.Array) -> Hashes:
             f"Partitioning by bucket is not defined for the type {type}. Use another column or transform."
         )
     return _hash_int64(values.cast(pa.int64(), safe=False).fill_null(0).to_numpy(zero_copy_only=False))
+
+
+def _as_ducklake_hashes(values: pa.Array, type: Type) -> pa.Array:
+    """Numbers that 8 bytes or their sign may not hold as text, times and timestamps as numbers in their own unit."""
+    hashed = hashed_as(type)
+    if hashed == _TEXT:
+        return pa.array([None if value is None else format(value, "f") for value in _decimals(values)], pa.string())
+    if pa.types.is_timestamp(values.type):
+        return values.cast(pa.timestamp(hashed, values.type.tz), safe=False).cast(pa.int64())
+    return values.cast(pa.int64()) if pa.types.is_time(values.type) else values
+
+
+def _decimals(values: pa.Array) -> list[decimal.Decimal | None]:
+    return [None if value is None else decimal.Decimal(value) for value in values.to_pylist()]
 
 
 def _unscaled(values: pa.Array) -> npt.NDArray[np.int64]:

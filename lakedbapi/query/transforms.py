@@ -17,9 +17,6 @@ _HASHED = frozenset(
         "int16",
         "int32",
         "int64",
-        "uint8",
-        "uint16",
-        "uint32",
         "float32",
         "float64",
         "date",
@@ -40,7 +37,7 @@ def transform_constant(transform: str, type: Type, value: pa.Scalar | None) -> i
     if transform.startswith("bucket(") and transform[7:-1].isdigit():
         if type.name not in _HASHED:
             return None
-        bucket: int = buckets(pa.array([value]), int(transform[7:-1]))[0].as_py()
+        bucket: int = buckets(pa.array([value]), int(transform[7:-1]), type)[0].as_py()
         return bucket
     return None
 

@@ -51,7 +51,7 @@ class Key:
         assert self.buckets is not None
         if self.is_iceberg:
             return iceberg_buckets(values, self.buckets, self.column.type)
-        return buckets(values, self.buckets)
+        return buckets(values, self.buckets, self.column.type)
 
 
 def partition_keys(spec: PartitionSpec | None, schema: Schema, layout: FileLayout) -> tuple[Key, ...]:

@@ -19,13 +19,14 @@ from lakedbapi.formats.ducklake.file_rows import DATA, DELETES, FileRows, read_c
 from lakedbapi.formats.ducklake.inlined import InlinedDeletes, read_inlined_deletes
 from lakedbapi.formats.ducklake.metadata import Tables
 from lakedbapi.formats.ducklake.stats import is_float
-from lakedbapi.formats.ducklake.types import parse_type
+from lakedbapi.formats.ducklake.types import LIST, MAP, STRUCT, parse_type
 from lakedbapi.formats.ducklake.values import parse_text
 from lakedbapi.model.arrow import arrow_type
+from lakedbapi.model.bucket import hashed_as
 from lakedbapi.model.catalog import TableInfo
 from lakedbapi.model.name_mapping import MappedName, NameMapping
 from lakedbapi.model.scan import DATA_FILES, ColumnBounds, PartitionColumn
-from lakedbapi.model.types import Field, Scalar, Type
+from lakedbapi.model.types import Decimal, Field, Scalar, Type
 
 LAKE_FILES = pa.schema(
     [
@@ -217,8 +218,29 @@ def load_partition_values(connection: Connection, tables: Tables, table_id: int,
     return _grown(known, rows)
 
 
-def partition_columns(values: pa.Table, table: TableInfo, files: pa.Table) -> Mapping[tuple[int, str], PartitionColumn]:
-    """Values of the partition keys of `table` for each of `files`, as far as they are safe to reason about."""
+def load_key_types(connection: Connection, tables: Tables, table: TableInfo) -> Mapping[int, frozenset[Type]]:
+    """All types that each column had which the table is partitioned by."""
+    column, spec = tables.column.c, table.partitioning
+    ids = [] if spec is None else [key.field_id for key in spec.fields]
+    rows = connection.execute(
+        select(column.column_id, column.column_type)
+        .where(column.table_id == table.id, column.column_id.in_(ids), column.parent_column.is_(None))
+        .distinct()
+    )
+    found: dict[int, frozenset[Type]] = {}
+    for id, type in rows:
+        if type.strip().lower() not in (STRUCT, LIST, MAP):
+            found[id] = found.get(id, frozenset()) | {parse_type(type)}
+    return found
+
+
+def partition_columns(
+    values: pa.Table, types: Mapping[int, frozenset[Type]], table: TableInfo, files: pa.Table
+) -> Mapping[tuple[int, str], PartitionColumn]:
+    """Values of the partition keys of `table` for each of `files`, as far as they are safe to reason about.
+
+    `types` are all that their columns had. Compaction keeps the values of files: which type they are of is not known.
+    """
     spec = table.partitioning
     if spec is None:
         return {}
@@ -226,7 +248,8 @@ def partition_columns(values: pa.Table, table: TableInfo, files: pa.Table) -> Ma
     columns: dict[tuple[int, str], PartitionColumn] = {}
     for number, key in enumerate(spec.fields):
         field = next((field for field in table.schema.fields if field.id == key.field_id), None)
-        if field is not None and _is_safe(field.type, key.transform):
+        meanings = {_meaning(type, key.transform) for type in types.get(key.field_id, ())}
+        if field is not None and _is_safe(field.type, key.transform) and len(meanings) == 1:
             type = field.type if key.transform == "identity" else Scalar("int64")
             columns[key.field_id, key.transform] = _partition_column(values, number, type, files, current)
     return columns
@@ -238,6 +261,13 @@ def _is_safe(type: Type, transform: str) -> bool:
     if type.name.startswith("timestamptz") and transform in ("year", "month", "day", "hour"):
         return False  # Computed in the time zone of the writer's session.
     return type.name not in _UNBOUNDED
+
+
+def _meaning(type: Type, transform: str) -> str:
+    """Equal values of types that differ in it may have different partition values."""
+    if transform == "identity":
+        return "float32" if type == Scalar("float32") else ""
+    return hashed_as(type) if transform.startswith("bucket(") and isinstance(type, (Scalar, Decimal)) else ""
 
 
 def _partition_column(values: pa.Table, number: int, type: Type, files: pa.Table, current: pa.Array) -> PartitionColumn:

@@ -27,6 +27,7 @@ from lakedbapi.formats.ducklake.files import (
     load_chosen_files,
     load_column_statistics,
     load_files,
+    load_key_types,
     load_name_mapping,
     load_partition_values,
     partition_columns,
@@ -37,7 +38,7 @@ from lakedbapi.formats.ducklake.options import Options
 from lakedbapi.model.catalog import MacroInfo, SchemaInfo, TableInfo, ViewInfo
 from lakedbapi.model.delete_vector import DeleteVector
 from lakedbapi.model.scan import ColumnBounds, FileGroup, PartitionColumn, RowGroup
-from lakedbapi.model.types import Decimal, Scalar, Schema
+from lakedbapi.model.types import Decimal, Scalar, Schema, Type
 
 if TYPE_CHECKING:
     from lakedbapi.formats.ducklake.catalog import DuckLakeCatalog
@@ -77,7 +78,7 @@ class DuckLakeSnapshot(Snapshot):
         self._vectors: dict[int, DeleteVector] = {}
         self._row_groups: dict[tuple[int, Schema], Sequence[RowGroup]] = {}
         self._statistics: dict[tuple[int, int], ColumnStatistics] = {}
-        self._partition_values: dict[int, pa.Table] = {}
+        self._partition_values: dict[int, tuple[pa.Table, Mapping[int, frozenset[Type]]]] = {}
 
     @contextmanager
     def reading(self) -> Iterator[Connection]:
@@ -184,8 +185,10 @@ class DuckLakeSnapshot(Snapshot):
             with self.reading() as connection:
                 known = self._catalog.partition_values.get(table.id)
                 values = load_partition_values(connection, self._catalog.backend.tables, table.id, known)
-            self._partition_values[table.id] = self._catalog.partition_values[table.id] = values
-        return partition_columns(self._partition_values[table.id], table, files)
+                types = load_key_types(connection, self._catalog.backend.tables, table)
+            self._partition_values[table.id] = values, types
+            self._catalog.partition_values[table.id] = values
+        return partition_columns(*self._partition_values[table.id], table, files)
 
     def file_groups(self, table: TableInfo, files: pa.Table) -> Sequence[FileGroup]:
         deleted = np.flatnonzero(files.column("deleted_count").to_numpy())
