@@ -54,7 +54,8 @@ def restore(context: Context, statement: Restore) -> Counted:
     committed = target.view.snapshot.table_of(target.table.id)
     assert committed is not None
     current = _Version(target.view.snapshot, committed)
-    table = _as_before(target.table, committed, earlier)
+    as_it_was = target.catalog.as_restored(past.snapshot, earlier, target.view.snapshot, committed)
+    table = _as_before(target.table, committed, as_it_was)
     difference = _Difference(current, _Version(past.snapshot, earlier))
     with_ids = target.catalog.has_row_ids(table) and target.catalog.has_row_ids(earlier)
     changes = _with_rows(replace(target, table=table), difference, with_ids=with_ids)

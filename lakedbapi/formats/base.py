@@ -294,6 +294,11 @@ class Catalog(ABC):
     def check_view(self, view: ViewInfo) -> None:
         """NotSupportedError, which tells the way out, when the format cannot have the new `view`."""
 
+    def as_restored(self, past: Snapshot, earlier: TableInfo, snapshot: Snapshot, current: TableInfo) -> TableInfo:
+        """`earlier`, a table of the snapshot `past`, with its columns numbered as those of `current`, the same table in
+        `snapshot`."""
+        return earlier
+
     def check_restored(self, snapshot: Snapshot, old: TableInfo, table: TableInfo) -> None:
         """As `check_table`, of a table that gets the structure back that it had, with the files that it had then."""
         self.check_table(snapshot, old, table)

@@ -27,13 +27,13 @@ from lakedbapi.formats.delta.features import writer_features
 from lakedbapi.formats.delta.file_actions import Action, add_again, add_of, new_file, remove_of
 from lakedbapi.formats.delta.plan import Plan
 from lakedbapi.formats.delta.properties import IN_COMMIT
+from lakedbapi.formats.delta.restored import restored_schema
 from lakedbapi.formats.delta.state import TableState
 from lakedbapi.formats.delta.vector_files import VectorFiles
 from lakedbapi.formats.delta.writer_features import (
     check_writable,
     has_deletion_vectors,
     is_true,
-    mapping_mode,
     with_features,
 )
 from lakedbapi.formats.delta.written_stats import dumps, loosened, stats_text
@@ -118,11 +118,12 @@ class Attempt:
         return changed_definition(head, plan.table, physical, plan.marks, self._restored_schema())
 
     def _restored_schema(self) -> str | None:
-        """The schema of the version that a RESTORE goes back to, where columns have no ids to be told apart by."""
+        """The schema of the version that a RESTORE goes back to."""
         versions = [done.version for done in self._plan.operations if done.version is not None]
-        if not versions or mapping_mode(self._plan.table.properties) != "none":
+        if not versions or self._head is None:
             return None
-        return self._catalog.table(self._plan.root).at_version(versions[-1]).metadata.schema_string
+        earlier = self._catalog.table(self._plan.root).at_version(versions[-1])
+        return restored_schema(earlier.metadata, self._head.metadata)
 
     def _timed(self, definition: Definition) -> Definition:
         if self._head is None or definition.metadata == self._head.metadata:

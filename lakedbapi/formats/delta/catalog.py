@@ -36,6 +36,7 @@ from lakedbapi.formats.delta.log import LOG
 from lakedbapi.formats.delta.maintenance import DeltaMaintenance
 from lakedbapi.formats.delta.paths import ESCAPED
 from lakedbapi.formats.delta.properties import MAX_ID
+from lakedbapi.formats.delta.restored import restored_schema
 from lakedbapi.formats.delta.schema import physical_names
 from lakedbapi.formats.delta.snapshot import DeltaSnapshot
 from lakedbapi.formats.delta.state import TableState
@@ -183,8 +184,14 @@ class DeltaCatalog(Catalog):
         return given_properties(table.properties)
 
     def number_fields(self, snapshot: Snapshot, table: TableInfo) -> TableInfo:
-        highest = 0 if table.id < 0 else whole_number(table.properties, MAX_ID, 0)
+        highest = whole_number(self._before(snapshot, table).properties, MAX_ID, 0)
         return replace(table, schema=numbered(table.schema, highest), uuid=table.uuid or str(uuid.uuid4()))
+
+    def _before(self, snapshot: Snapshot, table: TableInfo) -> TableInfo:
+        """The table that a new one takes the place of, whose columns keep their numbers; otherwise the same."""
+        schema = snapshot.schemas().get(table.schema_id)
+        found = None if table.id >= 0 or schema is None else snapshot.find_table(schema, table.name)
+        return found or table
 
     def check_schema(self, snapshot: Snapshot, schema: SchemaInfo) -> None:
         self._check_directory(snapshot, "schema", schema.name, is_at_root=True)
@@ -218,10 +225,17 @@ class DeltaCatalog(Catalog):
             with self._lock:
                 self._physical[table.id] = {field.id: field.name for field in walk(table.schema.fields)}
 
+    def as_restored(self, past: Snapshot, earlier: TableInfo, snapshot: Snapshot, current: TableInfo) -> TableInfo:
+        assert isinstance(past, DeltaSnapshot)
+        assert isinstance(snapshot, DeltaSnapshot)
+        state = past.state(earlier)
+        schema_string = restored_schema(state.metadata, snapshot.state(current).metadata)
+        metadata = replace(state.metadata, schema_string=schema_string)
+        found = table_info(replace(state, metadata=metadata), earlier.schema_id, earlier.name)
+        return replace(earlier, schema=found.schema, partitioning=found.partitioning)
+
     def check_restored(self, snapshot: Snapshot, old: TableInfo, table: TableInfo) -> None:
-        """Columns that are found by their names are in all files of the version that the table returns to."""
-        if mapping_mode(table.properties) != "none":
-            self.check_table(snapshot, old, table)
+        """What a table has been it can be again."""
 
     def check_rows_writable(self, snapshot: Snapshot, table: TableInfo) -> None:
         assert isinstance(snapshot, DeltaSnapshot)

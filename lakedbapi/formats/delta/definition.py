@@ -122,7 +122,7 @@ def changed_definition(
     metadata = base.metadata
     before = metadata.schema_string if restored is None else restored
     if restored is not None:
-        marks = {**_marks(metadata.schema_string), **marks}
+        marks = {**_marks(metadata, table.schema), **marks}
     schema_string = _annotated(print_schema(table.schema, before), table, physical, before, marks)
     if json.loads(schema_string) == json.loads(metadata.schema_string):
         schema_string = metadata.schema_string
@@ -142,11 +142,16 @@ def _needed(table: TableInfo, metadata: Metadata) -> frozenset[str]:
     return needed | {FEATURE} if table.sorting else needed
 
 
-def _marks(schema_string: str) -> dict[str, int]:
-    """The furthest values of identity columns, by column."""
-    names = {field.id: field.name for field in parse_schema(schema_string).fields}
-    found = metadata_of(schema_string).items()
-    return {names[id]: own[HIGH_WATER_MARK] for id, own in found if id in names and HIGH_WATER_MARK in own}
+def _marks(metadata: Metadata, schema: Schema) -> dict[str, int]:
+    """The furthest values of identity columns, by what they are called in `schema`."""
+    own = metadata_of(metadata.schema_string)
+    is_mapped = mapping_mode(metadata.configuration) != "none"
+    names = {field.id if is_mapped else field.name: field.name for field in schema.fields}
+    return {
+        names[key]: own[field.id][HIGH_WATER_MARK]
+        for field in parse_schema(metadata.schema_string).fields
+        if (key := field.id if is_mapped else field.name) in names and HIGH_WATER_MARK in own[field.id]
+    }
 
 
 def with_time_in_commits(definition: Definition, base: Metadata, version: int, time: int) -> Definition:

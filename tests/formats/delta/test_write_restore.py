@@ -140,6 +140,92 @@ def test_columns_that_came_since_go_without_mapping(tmp_path: Path, connect: Con
     assert {row[2] for row in state(lake)[1]} == {None}
 
 
+MAPPED = "'delta.columnMapping.mode' = 'name'"
+
+
+def schema(table: Path) -> list[dict[str, Any]]:
+    (metadata,) = of_kind(commit(table), "metaData")
+    return list(json.loads(metadata["schemaString"])["fields"])
+
+
+def test_a_version_before_columns_were_mapped(tmp_path: Path, connect: Connect) -> None:
+    """Where they had no numbers, or others: they are found by their names in files."""
+    lake = connect(tmp_path, autocommit=True)
+    lake.execute("CREATE TABLE t (s STRUCT(x INTEGER), l STRUCT(i INTEGER)[], b VARCHAR, p VARCHAR) PARTITIONED BY (p)")
+    lake.execute("INSERT INTO t VALUES ({'x': 1}, [{'i': 1}], 'b1', 'p1')")
+    lake.execute("ALTER TABLE t ADD COLUMN s.y VARCHAR")
+    lake.execute("INSERT INTO t VALUES ({'x': 2, 'y': 'y'}, [{'i': 2}], 'b2', 'p2')")
+    lake.execute(f"ALTER TABLE t SET ({MAPPED})")
+    lake.execute("INSERT INTO t VALUES ({'x': 3, 'y': 'yy'}, NULL, 'b3', 'p3')")
+    lake.execute("ALTER TABLE t RENAME COLUMN b TO c")
+    lake.execute("UPDATE t SET c = 'u' WHERE s.x = 1")
+    expected = {version: state(lake, version) for version in range(8)}
+    for version in (3, 1, 7, 0, 6, 2, 5, 4):
+        lake.execute(f"RESTORE TABLE t TO VERSION AS OF {version}")
+        with lakedbapi.connect(f"delta:///{tmp_path}") as fresh:
+            assert state(fresh) == expected[version]
+        assert {version: state(lake, version) for version in expected} == expected
+    lake.execute("RESTORE TABLE t TO VERSION AS OF 7")
+    lake.execute("ALTER TABLE t DROP COLUMN c")
+    with pytest.raises(lakedbapi.NotSupportedError, match=r"'b' cannot be restored.*FOR VERSION AS OF"):
+        lake.execute("RESTORE TABLE t TO VERSION AS OF 3")
+    lake.execute("RESTORE TABLE t TO VERSION AS OF 7")
+    assert state(lake) == expected[7]
+
+
+@pytest.mark.parametrize("before", ["", MAPPED])
+@pytest.mark.parametrize("after", ["", MAPPED])
+def test_a_version_before_the_table_was_replaced(tmp_path: Path, connect: Connect, before: str, after: str) -> None:
+    lake = connect(tmp_path, autocommit=True)
+    lake.execute("CREATE TABLE t (a VARCHAR, b INTEGER, c DATE)" + f" WITH ({before})" * bool(before))
+    lake.execute("INSERT INTO t VALUES ('a', 1, '2020-01-01')")
+    lake.execute("CREATE OR REPLACE TABLE t (c VARCHAR, a INTEGER)" + f" WITH ({after})" * bool(after))
+    lake.execute("INSERT INTO t VALUES ('c', 2)")
+    expected = {version: state(lake, version) for version in range(4)}
+    replaced = of_kind(commit(tmp_path / "t", 2), "metaData")[0]
+    ids = [field["metadata"].get("delta.columnMapping.id") for field in json.loads(replaced["schemaString"])["fields"]]
+    assert ids == ([None, None] if not after else [4, 5] if before else [1, 2])
+    if after and not before:
+        with pytest.raises(lakedbapi.NotSupportedError, match="'a' cannot be restored"):
+            lake.execute("RESTORE TABLE t TO VERSION AS OF 1")
+        return
+    for version in (1, 3, 0, 2, 1):
+        lake.execute(f"RESTORE TABLE t TO VERSION AS OF {version}")
+        with lakedbapi.connect(f"delta:///{tmp_path}") as fresh:
+            assert state(fresh) == expected[version]
+    names = [field["metadata"].get("delta.columnMapping.physicalName") for field in schema(tmp_path / "t")]
+    assert all(name is not None for name in names) is bool(after)
+    lake.execute("INSERT INTO t VALUES ('z', 9, '2021-01-01')")
+    assert len(state(lake)[1]) == 2
+
+
+@pytest.mark.parametrize("properties", ["", f", {MAPPED}"], ids=["", "mapped"])
+def test_the_type_of_a_column_returns_with_its_changes(tmp_path: Path, connect: Connect, properties: str) -> None:
+    """No reader knows one that makes a type narrower."""
+    lake = connect(tmp_path, autocommit=True)
+    lake.execute(f"CREATE TABLE t (i INTEGER) WITH ('delta.enableTypeWidening' = 'true'{properties})")
+    lake.execute("INSERT INTO t VALUES (1)")
+    lake.execute("ALTER TABLE t ALTER COLUMN i TYPE BIGINT")
+    lake.execute("INSERT INTO t VALUES (5000000000)")
+    lake.execute("ALTER TABLE t RESET ('delta.enableTypeWidening')")
+    for version, changes in ((1, None), (3, [{"fromType": "integer", "toType": "long"}]), (1, None)):
+        lake.execute(f"RESTORE TABLE t TO VERSION AS OF {version}")
+        (field,) = schema(tmp_path / "t")
+        assert field["metadata"].get("delta.typeChanges") == changes
+        assert state(lake) == state(lake, version)
+
+
+def test_values_of_a_renamed_identity_column_are_not_given_again(tmp_path: Path, connect: Connect) -> None:
+    lake = connect(tmp_path, autocommit=True)
+    lake.execute(f"CREATE TABLE t (id BIGINT GENERATED ALWAYS AS IDENTITY, v VARCHAR) WITH ({MAPPED})")
+    lake.execute("INSERT INTO t (v) VALUES ('a')")
+    lake.execute("ALTER TABLE t RENAME COLUMN id TO key")
+    lake.execute("INSERT INTO t (v) VALUES ('b'), ('c')")
+    lake.execute("RESTORE TABLE t TO VERSION AS OF 1")
+    lake.execute("INSERT INTO t (v) VALUES ('d')")
+    assert state(lake) == (["id", "v"], [(1, "a"), (4, "d")])
+
+
 def test_a_schema_that_was_replaced_returns_with_all_that_its_fields_had(tmp_path: Path, connect: Connect) -> None:
     """Spark's overwriteSchema, in a table that maps no columns: fields have nothing but their places and names."""
     table = Table(tmp_path / "t").create([("i", "long"), ("s", "string"), ("p", "string")], ["p"])
