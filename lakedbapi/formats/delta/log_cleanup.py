@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import re
 from typing import TYPE_CHECKING
 
+from lakedbapi.formats.delta.checkpoint_writer import LAST
 from lakedbapi.formats.delta.checkpoints import SIDECARS, sidecars_of
 from lakedbapi.formats.delta.features import writer_features
 from lakedbapi.formats.delta.intervals import milliseconds
@@ -17,6 +19,7 @@ if TYPE_CHECKING:
     from lakedbapi.formats.delta.table import DeltaTable
 
 _MONTH = "interval 30 days"
+_NEVER = 1 << 62
 _DAY = 86_400_000
 """Milliseconds."""
 VERSIONED = re.compile(r"(\d{20})\.(?:json|crc|checkpoint\..*|\d{20}\.compacted\.json)")
@@ -38,7 +41,7 @@ def clean_log(storage: Storage, table: DeltaTable, state: TableState) -> None:
     old = [version for version in listing.checkpoints if version in times and times[version] <= cutoff]
     if not old:
         return
-    kept = max(old)
+    kept = min(max(old), _hinted(storage, table.root))
     doomed = []
     for entry in storage.entries(table.root + LOG):
         match = VERSIONED.fullmatch(entry.name)
@@ -47,6 +50,20 @@ def clean_log(storage: Storage, table: DeltaTable, state: TableState) -> None:
     # Oldest first: what is left after an interruption reads as before.
     storage.delete(sorted(doomed))
     _remove_sidecars(storage, table.root)
+
+
+def _hinted(storage: Storage, root: str) -> int:
+    """The version of the checkpoint that readers are led to, who take its absence for damage; a number that no version
+    has if they are led to none."""
+    path = f"{root}{LOG}{LAST}"
+    if not storage.exists(path):
+        return _NEVER
+    try:
+        hint = json.loads(storage.read_bytes(path))
+    except ValueError:
+        return _NEVER
+    version = hint.get("version") if isinstance(hint, dict) else None
+    return version if isinstance(version, int) else _NEVER
 
 
 def _remove_sidecars(storage: Storage, root: str) -> None:

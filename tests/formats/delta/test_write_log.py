@@ -133,6 +133,26 @@ def test_old_log_files_end_at_a_checkpoint(lake: lakedbapi.Connection, table: Pa
             fresh.execute("SELECT * FROM t VERSION AS OF 4")
 
 
+@pytest.mark.parametrize(
+    ("hint", "first"), [('{"version":2,"size":4}', 2), ("no JSON", 4), ('{"version":"x"}', 4), ("[2]", 4), (None, 4)]
+)
+def test_the_checkpoint_that_readers_are_led_to_stays(
+    lake: lakedbapi.Connection, table: Path, hint: str | None, first: int
+) -> None:
+    """They take its absence for damage, also where a writer died before it told of a newer one."""
+    lake.execute("CREATE TABLE t (i BIGINT) WITH ('delta.checkpointInterval' = '2')")
+    for number in range(4):
+        lake.execute("INSERT INTO t VALUES (?)", [number])
+    last = table / "_delta_log" / "_last_checkpoint"
+    last.unlink()
+    if hint is not None:
+        last.write_text(hint)
+    age(log(table, "*"), 40)
+    lake.execute("CHECKPOINT t")
+    assert [int(path.name[:20]) for path in log(table, "*.checkpoint.parquet")] == list(range(first, 5, 2))
+    assert versions(table)[0] == first
+
+
 def test_log_files_of_this_day_stay(lake: lakedbapi.Connection, table: Path) -> None:
     lake.execute(
         "CREATE TABLE t (i BIGINT) WITH "
