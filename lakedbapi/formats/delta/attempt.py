@@ -33,6 +33,7 @@ from lakedbapi.formats.delta.vector_files import VectorFiles
 from lakedbapi.formats.delta.writer_features import (
     check_writable,
     has_deletion_vectors,
+    is_on,
     is_true,
     with_features,
 )
@@ -128,7 +129,7 @@ class Attempt:
     def _timed(self, definition: Definition) -> Definition:
         if self._head is None or definition.metadata == self._head.metadata:
             return definition
-        return with_time_in_commits(definition, self._head.metadata, self._head.version + 1, self._time)
+        return with_time_in_commits(definition, self._head, self._time)
 
     @cached_property
     def _time(self) -> int:
@@ -314,9 +315,10 @@ class Attempt:
         }
         said = {"userName": plan.author, "userMetadata": plan.message, "extraInfo": plan.extra_info}
         info |= {name: text for name, text in said.items() if text is not None}
-        if head is not None and row_tracking.keeps_ids(self.configuration) and not plan.is_blind_append:
+        tracked = row_tracking.is_enabled(self._definition.protocol, self.configuration)
+        if head is not None and tracked and row_tracking.keeps_ids(self.configuration) and not plan.is_blind_append:
             info["tags"] = {row_tracking.PRESERVED: str(bool(row_tracking.columns(self.configuration))).lower()}
-        if is_true(self._definition.metadata.configuration, IN_COMMIT):
+        if is_on(self._definition.protocol, self.configuration, IN_COMMIT):
             info = {"inCommitTimestamp": self._time, **info}
         return info
 
@@ -368,10 +370,7 @@ class Attempt:
         found = [(self._definition.protocol, self._definition.metadata)]
         if self._head is not None and self._plan.is_replaced:
             found.append((self._head.protocol, self._head.metadata))
-        return any(
-            "appendOnly" in writer_features(protocol) and is_true(metadata.configuration, "delta.appendOnly")
-            for protocol, metadata in found
-        )
+        return any(is_on(protocol, metadata.configuration, "delta.appendOnly") for protocol, metadata in found)
 
     def _vectors_allowed(self) -> bool:
         head = self._head

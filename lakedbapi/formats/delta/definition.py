@@ -43,6 +43,7 @@ from lakedbapi.formats.delta.writer_features import (
     MODE,
     NEW_TABLE,
     WRITABLE,
+    is_on,
     is_true,
     mapping_mode,
     required_features,
@@ -154,19 +155,20 @@ def _marks(metadata: Metadata, schema: Schema) -> dict[str, int]:
     }
 
 
-def with_time_in_commits(definition: Definition, base: Metadata, version: int, time: int) -> Definition:
-    """The definition that `version` gives a table that was `base`, with what readers need to find the times of commits
-    before those that have their own in them (protocol, "In-Commit Timestamps"). `time` in milliseconds."""
+def with_time_in_commits(definition: Definition, base: TableState, time: int) -> Definition:
+    """The definition that the next version gives a table that is `base`, with what readers need to find the times of
+    commits before those that have their own in them (protocol, "In-Commit Timestamps"). `time` in milliseconds."""
     configuration = {
         name: value
         for name, value in definition.metadata.configuration.items()
         if name not in (IN_COMMIT_VERSION, IN_COMMIT_TIME)
     }
-    if is_true(configuration, IN_COMMIT):
-        if is_true(base.configuration, IN_COMMIT):
-            since = {name: base.configuration.get(name) for name in (IN_COMMIT_VERSION, IN_COMMIT_TIME)}
+    if is_on(definition.protocol, configuration, IN_COMMIT):
+        before = base.metadata.configuration
+        if is_on(base.protocol, before, IN_COMMIT):
+            since = {name: before.get(name) for name in (IN_COMMIT_VERSION, IN_COMMIT_TIME)}
         else:
-            since = {IN_COMMIT_VERSION: str(version), IN_COMMIT_TIME: str(time)}
+            since = {IN_COMMIT_VERSION: str(base.version + 1), IN_COMMIT_TIME: str(time)}
         configuration |= {name: value for name, value in since.items() if value is not None}
     if configuration == definition.metadata.configuration:
         return definition

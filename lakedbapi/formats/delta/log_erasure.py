@@ -25,7 +25,7 @@ from lakedbapi.formats.delta.log import LOG, commit_path
 from lakedbapi.formats.delta.log_cleanup import VERSIONED
 from lakedbapi.formats.delta.properties import IN_COMMIT
 from lakedbapi.formats.delta.state import TableState
-from lakedbapi.formats.delta.writer_features import is_true
+from lakedbapi.formats.delta.writer_features import is_on
 from lakedbapi.formats.delta.written_stats import dumps
 from lakedbapi.formats.program import own_name
 from lakedbapi.storage.filesystem import Storage
@@ -91,7 +91,7 @@ def _info(state: TableState) -> dict[str, Any]:
         "engineInfo": own_name("/"),
         "txnId": str(uuid.uuid4()),
     }
-    if is_true(state.metadata.configuration, IN_COMMIT):
+    if is_on(state.protocol, state.metadata.configuration, IN_COMMIT):
         info = {"inCommitTimestamp": max(now, int(state.timestamp.timestamp() * 1000) + 1), **info}
     return info
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from lakedbapi.formats.delta.actions import DomainMetadata, Protocol
 from lakedbapi.formats.delta.features import writer_features
 from lakedbapi.formats.delta.file_actions import Action
-from lakedbapi.formats.delta.writer_features import is_true, mapping_mode
+from lakedbapi.formats.delta.writer_features import is_on, is_true, mapping_mode
 from lakedbapi.model.scan import ROW_ID_FIELD, ROW_SNAPSHOT_FIELD
 
 DOMAIN = "delta.rowTracking"
@@ -30,7 +30,7 @@ def is_tracked(protocol: Protocol, configuration: Mapping[str, str]) -> bool:
 
 def is_enabled(protocol: Protocol, configuration: Mapping[str, str]) -> bool:
     """Whether all files have ids."""
-    return "rowTracking" in writer_features(protocol) and is_true(configuration, ENABLED)
+    return is_on(protocol, configuration, ENABLED)
 
 
 def keeps_ids(configuration: Mapping[str, str]) -> bool:

@@ -24,7 +24,7 @@ from lakedbapi.formats.delta.log import (
 )
 from lakedbapi.formats.delta.properties import IN_COMMIT, IN_COMMIT_VERSION
 from lakedbapi.formats.delta.state import TableState, checkpoint_state, first_state
-from lakedbapi.formats.delta.writer_features import is_true
+from lakedbapi.formats.delta.writer_features import is_on
 from lakedbapi.formats.properties import whole_number
 from lakedbapi.storage.filesystem import Entry, Storage
 
@@ -254,7 +254,7 @@ def _until(commits: Mapping[int, Entry], version: int) -> Mapping[int, Entry]:
 def _first_recorded(state: TableState) -> int | None:
     """The first version whose commit has its own time in it; None when that is not switched on."""
     configuration = state.metadata.configuration
-    if not is_true(configuration, IN_COMMIT):
+    if not is_on(state.protocol, configuration, IN_COMMIT):
         return None
     return whole_number(configuration, IN_COMMIT_VERSION, 0)
 

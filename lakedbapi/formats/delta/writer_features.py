@@ -128,7 +128,12 @@ def inert_properties(protocol: Protocol, properties: Mapping[str, str]) -> froze
 
 def has_deletion_vectors(protocol: Protocol, properties: Mapping[str, str]) -> bool:
     """Whether new deletion vectors may be written."""
-    return "deletionVectors" in writer_features(protocol) and is_true(properties, "delta.enableDeletionVectors")
+    return is_on(protocol, properties, "delta.enableDeletionVectors")
+
+
+def is_on(protocol: Protocol, properties: Mapping[str, str], name: str) -> bool:
+    """Whether a property is true that the protocol has the feature of."""
+    return is_true(properties, name) and _BY_PROPERTY[name] in writer_features(protocol)
 
 
 def mapping_mode(properties: Mapping[str, str]) -> str:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from tests.formats.delta.committed import Action, commit, of_kind, values
+from tests.formats.delta.committed import Action, commit, info, of_kind, values
 from tests.formats.delta.conftest import Connect
 from tests.formats.delta.writing import Table
 
@@ -55,3 +55,28 @@ def test_a_property_that_is_spelled_otherwise_says_nothing(tmp_path: Path, conne
         shapes = [(file.schema.names, file.metadata.row_group(0).column(0).compression) for file in files]
         found.append((told, shapes))
     assert found[0] == found[1]
+
+
+@pytest.mark.parametrize("writer", [2, 7])
+def test_times_of_commits_are_those_of_files_where_the_feature_is_missing(
+    tmp_path: Path, connect: Connect, writer: int
+) -> None:
+    protocol = {"minReaderVersion": 1, "minWriterVersion": writer}
+    protocol |= {"writerFeatures": ["appendOnly"]} if writer == 7 else {}
+    table = Table(tmp_path / "t").create(protocol=protocol, delta_enableInCommitTimestamps="true")
+    table.commit(table.file("a.parquet", range(3)))
+    lake = connect(tmp_path, autocommit=True)
+    assert values(lake, "SELECT count(*) FROM t TIMESTAMP AS OF '2030-01-01'") == [3]
+    lake.execute("INSERT INTO t VALUES (9)")
+    assert "inCommitTimestamp" not in info(table.path)
+    # With any other feature that is written comes this one.
+    lake.execute("ALTER TABLE t SET ('delta.enableChangeDataFeed' = 'true')")
+    (raised,) = of_kind(commit(table.path), "protocol")
+    assert "inCommitTimestamp" in raised["writerFeatures"]
+    (metadata,) = of_kind(commit(table.path), "metaData")
+    assert metadata["configuration"]["delta.inCommitTimestampEnablementVersion"] == "3"
+    time = str(info(table.path)["inCommitTimestamp"])
+    assert metadata["configuration"]["delta.inCommitTimestampEnablementTimestamp"] == time
+    lake.execute("INSERT INTO t VALUES (10)")
+    assert values(lake, "SELECT snapshot_id FROM history('t') ORDER BY ALL") == [0, 1, 2, 3, 4]
+    assert values(connect(tmp_path), "SELECT count(*) FROM t VERSION AS OF 1") == [3]

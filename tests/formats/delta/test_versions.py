@@ -109,6 +109,9 @@ def test_times_of_files_are_made_ascending(connect: Connect, table: Table) -> No
     assert [(time - epoch) / timedelta(milliseconds=1) for _, time in lines] == [0, 100_000, 100_001, 200_000]
 
 
+TIMES_IN_COMMITS = {"protocol": {"minReaderVersion": 1, "minWriterVersion": 7, "writerFeatures": ["inCommitTimestamp"]}}
+
+
 def test_times_in_commits_count_from_where_they_are_switched_on(connect: Connect, table: Table) -> None:
     first = json.loads((table.log / f"{0:020}.json").read_text().splitlines()[1])["metaData"]
     configuration = {
@@ -117,7 +120,7 @@ def test_times_in_commits_count_from_where_they_are_switched_on(connect: Connect
         "delta.inCommitTimestampEnablementTimestamp": "4000000000000",
     }
     info = {"commitInfo": {"inCommitTimestamp": 4_000_000_000_000}}
-    table.commit(info, {"metaData": {**first, "configuration": configuration}})
+    table.commit(info, TIMES_IN_COMMITS, {"metaData": {**first, "configuration": configuration}})
     table.commit({"commitInfo": {"inCommitTimestamp": 4_000_000_005_000}}, table.file("5.parquet", [5]))
     assert [
         rows(connect, table, at) for at in ("2023-11-14 22:13:22", "2096-10-02 07:06:44", "2096-10-02 07:06:45")
@@ -140,7 +143,7 @@ def test_times_in_commits_count_where_files_are_younger(connect: Connect, table:
         "delta.inCommitTimestampEnablementTimestamp": "1000000000000",
     }
     switched = {"metaData": {**first, "configuration": configuration}}
-    table.commit({"commitInfo": {"inCommitTimestamp": 1_000_000_000_000}}, switched)
+    table.commit({"commitInfo": {"inCommitTimestamp": 1_000_000_000_000}}, TIMES_IN_COMMITS, switched)
     table.commit({"commitInfo": {"inCommitTimestamp": 1_000_000_005_000}}, table.file("5.parquet", [5]))
     times = ("2001-09-09 01:46:40", "2001-09-09 01:46:44.999", "2001-09-09 01:46:45", "2023-11-14 22:13:21")
     assert [rows(connect, table, at) for at in times] == [3, 3, 4, 4]

@@ -14,7 +14,7 @@ import lakedbapi
 from lakedbapi.errors import CommitUnknownError, ConflictError, OperationalError
 from lakedbapi.storage import exclusive
 from lakedbapi.storage.filesystem import Storage
-from tests.formats.delta.committed import commit, info, of_kind, values, versions
+from tests.formats.delta.committed import Action, commit, info, of_kind, values, versions
 from tests.formats.delta.conftest import Connect
 
 Pair = tuple[lakedbapi.Connection, lakedbapi.Connection]
@@ -271,6 +271,51 @@ def test_a_protocol_that_another_writer_raised_is_a_conflict(pair: Pair, table: 
     begin(second, "DELETE FROM t WHERE i = 5")
     second.commit()
     assert fresh_values(table, "SELECT count(*) FROM t") == [199]
+
+
+Told = Callable[[Action, Action, Action], Action]
+OF_NO_CONCERN: dict[str, Told] = {
+    "txn": lambda protocol, metadata, add: {"txn": {"appId": "stream", "version": 7}},
+    "domain": lambda protocol, metadata, add: {
+        "domainMetadata": {"domain": "app", "configuration": "{}", "removed": False}
+    },
+    "the same metadata": lambda protocol, metadata, add: {"metaData": metadata},
+    "the same protocol": lambda protocol, metadata, add: {"protocol": protocol},
+    "a note": lambda protocol, metadata, add: {"commitInfo": {"operation": "VACUUM END"}},
+    "statistics": lambda protocol, metadata, add: {"add": {**add, "stats": '{"numRecords":100}', "dataChange": False}},
+}
+
+
+@pytest.mark.parametrize(
+    ("ours", "left"),
+    [("DELETE FROM t WHERE i = 5", 199), ("DELETE FROM t WHERE i < 100", 100), ("INSERT INTO t VALUES (7, 'x')", 201)],
+)
+@pytest.mark.parametrize("theirs", OF_NO_CONCERN.values(), ids=OF_NO_CONCERN)
+def test_what_changes_neither_rows_nor_the_table_is_no_conflict(
+    pair: Pair, table: Path, theirs: Told, ours: str, left: int
+) -> None:
+    _, second = pair
+    begin(second, ours)
+    ((protocol,), (metadata,)) = (of_kind(commit(table, 0), kind) for kind in ("protocol", "metaData"))
+    action = theirs(protocol, metadata, of_kind(commit(table, 1), "add")[0])
+    version = versions(table)[-1] + 1
+    (table / "_delta_log" / f"{version:020}.json").write_text(json.dumps(action) + "\n")
+    second.commit()
+    assert versions(table)[-1] == version + 1
+    assert fresh_values(table, "SELECT count(*) FROM t") == [left]
+
+
+def test_rows_get_their_ids_after_those_of_others(tmp_path: Path, connect: Connect) -> None:
+    lake = connect(tmp_path, autocommit=True)
+    lake.execute("CREATE TABLE t (i BIGINT) WITH ('delta.enableRowTracking' = 'true')")
+    first, second = connect(tmp_path), connect(tmp_path)
+    begin(first, "INSERT INTO t SELECT i FROM range(10) r(i)")
+    begin(second, "INSERT INTO t SELECT i FROM range(5) r(i)")
+    first.commit()
+    second.commit()
+    (add,), (domain,) = (of_kind(commit(tmp_path / "t"), kind) for kind in ("add", "domainMetadata"))
+    assert (add["baseRowId"], add["defaultRowCommitVersion"]) == (10, 2)
+    assert json.loads(domain["configuration"]) == {"rowIdHighWaterMark": 14}
 
 
 def test_an_autocommit_statement_runs_again(pair: Pair, table: Path, connect: Connect) -> None:
