@@ -65,6 +65,7 @@ def stage_view(context: Context, alias: str, view: ViewInfo) -> None:
 
 
 def stage_macro(context: Context, alias: str, macro: MacroInfo) -> None:
+    context.transaction.view(alias).catalog.check_macro(macro)
     changes = context.transaction.changes(alias)
     context.transaction.stage(alias, replace(changes, macros={**changes.macros, macro.id: macro}))
 

@@ -237,7 +237,7 @@ def _check_transform(catalog: Catalog, table: TableInfo, field: Field, transform
         raise NotSupportedError(f"{where}: format {catalog.format!r} has only {', '.join(sorted(known)) or 'none'}")
     if isinstance(field.type, (Struct, List, Map)):
         raise NotSupportedError(f"{where}: a partition key needs a column without parts; add one for the field")
-    allowed = _CALENDAR.get(kind)
+    allowed = _CALENDAR.get(kind.removeprefix("epoch_"))
     if allowed is not None and not (isinstance(field.type, Scalar) and field.type.name in allowed):
         raise ProgrammingError(f"{where}: the column has no {kind}")
     if kind in ("bucket", "truncate") and not (argument[:-1].isdigit() and int(argument[:-1]) > 0):

@@ -299,6 +299,9 @@ class Catalog(ABC):
         `snapshot`."""
         return earlier
 
+    def check_macro(self, macro: MacroInfo) -> None:
+        """NotSupportedError, which tells the way out, when the format cannot have the new `macro`."""
+
     def check_restored(self, snapshot: Snapshot, old: TableInfo, table: TableInfo) -> None:
         """As `check_table`, of a table that gets the structure back that it had, with the files that it had then."""
         self.check_table(snapshot, old, table)

@@ -18,6 +18,7 @@ from sqlalchemy.sql import Select
 from lakedbapi.errors import NotSupportedError, OperationalError, ProgrammingError
 from lakedbapi.formats.base import Capabilities, Catalog, ChangeScan, CommitResult, Snapshot
 from lakedbapi.formats.ducklake import tags
+from lakedbapi.formats.ducklake.allowed import check_buckets, check_columns, check_parameters
 from lakedbapi.formats.ducklake.backend import Backend
 from lakedbapi.formats.ducklake.columns import Numbering, flatten
 from lakedbapi.formats.ducklake.commit import Committer
@@ -37,11 +38,9 @@ from lakedbapi.formats.ducklake.options import Options, checked
 from lakedbapi.formats.ducklake.paths import folder
 from lakedbapi.formats.ducklake.snapshot import DuckLakeSnapshot
 from lakedbapi.formats.ducklake.versions import DEFAULT, check_version, has_1_1
-from lakedbapi.model.bucket import has_buckets
-from lakedbapi.model.catalog import AsOf, OptionInfo, SchemaInfo, SnapshotInfo, TableInfo
+from lakedbapi.model.catalog import AsOf, MacroInfo, OptionInfo, SchemaInfo, SnapshotInfo, TableInfo
 from lakedbapi.model.changes import Changes
 from lakedbapi.model.layout import OWN_LAYOUT, FileLayout
-from lakedbapi.model.sql_types import sql_type
 from lakedbapi.model.types import UNASSIGNED
 from lakedbapi.storage.filesystem import Storage
 
@@ -62,7 +61,12 @@ CAPABILITIES = Capabilities(
     nested_initial_defaults=False,
     partition_transforms=frozenset({"identity", "year", "month", "day", "hour", "bucket"}),
 )
-_NESTING = replace(CAPABILITIES, nested_schemas=True)
+_OF_1_1 = replace(
+    CAPABILITIES,
+    nested_schemas=True,
+    partition_transforms=CAPABILITIES.partition_transforms
+    | {f"epoch_{part}" for part in ("year", "month", "day", "hour")},
+)
 _ENCRYPTED_LAYOUT = replace(OWN_LAYOUT, encrypted=True)
 _LARGEST_ID = (1 << 63) - 1
 _KEPT = 16
@@ -100,7 +104,10 @@ class DuckLakeCatalog(Catalog):
 
     @property
     def capabilities(self) -> Capabilities:  # type: ignore[override]
-        return _NESTING if self.backend.tables.nests_schemas else CAPABILITIES
+        tables = self.backend.tables
+        if not has_1_1(tables.version):
+            return CAPABILITIES
+        return _OF_1_1 if tables.nests_schemas else replace(_OF_1_1, nested_schemas=False)
 
     def __repr__(self) -> str:
         return f"<DuckLakeCatalog {self.backend.name}>"
@@ -333,16 +340,11 @@ class DuckLakeCatalog(Catalog):
             return [self.data_path, *sorted(foreign_directories(connection, self.backend.tables, self.data_path))]
 
     def check_table(self, snapshot: Snapshot, old: TableInfo | None, table: TableInfo) -> None:
-        if table.partitioning is None or (old is not None and old.partitioning == table.partitioning):
-            return
-        fields = {field.id: field for field in table.schema.fields}
-        for key in table.partitioning.fields:
-            field = fields[key.field_id]
-            if key.transform.startswith("bucket(") and not has_buckets(field.type):
-                raise NotSupportedError(
-                    f"table {table.name!r} cannot be partitioned by bucket of {field.name!r}: it is not defined for "
-                    f"{sql_type(field.type)}; use another column or transform"
-                )
+        check_columns(self.backend.tables.version, old, table)
+        check_buckets(old, table)
+
+    def check_macro(self, macro: MacroInfo) -> None:
+        check_parameters(self.backend.tables.version, macro)
 
     def check_writable(self) -> None:
         self.backend.check_writable()

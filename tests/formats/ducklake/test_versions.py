@@ -368,6 +368,71 @@ def test_a_column_with_a_reserved_name_stops_the_migration(connect: Connect, tmp
     assert run("SELECT * FROM t") == [(1,)]
 
 
+def test_names_that_1_1_reserves_are_refused_there(connect: Connect, tmp_path: Path) -> None:
+    run = connect(ducklake_version="1.1")
+    run("CREATE TABLE t (a INTEGER)")
+    for statement in (
+        "CREATE TABLE u (_ducklake_row_id INTEGER)",
+        "CREATE TABLE u AS SELECT 1 AS _Ducklake_x",
+        "ALTER TABLE t ADD COLUMN _ducklake_x INTEGER",
+        "ALTER TABLE t RENAME a TO _ducklake_x",
+    ):
+        with pytest.raises(errors.ProgrammingError, match="is reserved"):
+            run(statement)
+    catalog_rows(tmp_path, "UPDATE ducklake_column SET column_name = '_ducklake_x'")
+    run = connect()
+    run("ALTER TABLE t ADD COLUMN b INTEGER")
+    run("ALTER TABLE t RENAME _ducklake_x TO a")
+    assert run("SELECT a, b FROM t") == []
+
+
+def test_columns_and_parameters_of_1_0_have_no_type_of_1_1(connect: Connect) -> None:
+    """DuckDB refuses the whole lake for one type that it does not know."""
+    run = connect()
+    run("CREATE TABLE t (a INTEGER, s STRUCT(x INTEGER), z TIMESTAMPTZ)")
+    for statement in (
+        "CREATE TABLE u (a TIMESTAMPTZ_NS)",
+        "CREATE TABLE u (a STRUCT(b TIMESTAMPTZ_NS[]))",
+        "CREATE TABLE u AS SELECT NULL::TIMESTAMPTZ_NS AS a",
+        "ALTER TABLE t ADD COLUMN b TIMESTAMPTZ_NS",
+        "ALTER TABLE t ADD COLUMN s.b TIMESTAMPTZ_NS",
+        "CREATE MACRO m(a TIMESTAMPTZ_NS) AS a",
+    ):
+        with pytest.raises(errors.NotSupportedError, match=r"in a catalog of format 1\.0"):
+            run(statement)
+    run("CALL ducklake_migrate('lake', '1.1')")
+    run("CREATE TABLE u (a TIMESTAMPTZ_NS)")
+    run("INSERT INTO u VALUES ('2020-01-02 03:04:05.123456789+00')")
+    run("INSERT INTO u SELECT '2020-01-02 03:04:05.123456789+00'::TIMESTAMPTZ_NS FROM range(20)")
+    assert run("SELECT count(*), count(DISTINCT a) FROM u WHERE a > '2020-01-02 03:04:05.123456788+00'") == [(21, 1)]
+
+
+def test_partitions_by_units_since_the_epoch_came_with_1_1(connect: Connect, tmp_path: Path) -> None:
+    run = connect()
+    run("CREATE TABLE t (a TIMESTAMP, z TIMESTAMPTZ)")
+    with pytest.raises(errors.NotSupportedError, match="format 'ducklake' has only"):
+        run("ALTER TABLE t SET PARTITIONED BY (epoch_day(a))")
+    run("CALL ducklake_migrate('lake', '1.1')")
+    run("ALTER TABLE t SET PARTITIONED BY (epoch_year(a), epoch_month(a), epoch_day(z), epoch_hour(z))")
+    with pytest.raises(errors.ProgrammingError, match="has no epoch_day"):
+        run("CREATE TABLE u (i INTEGER) PARTITIONED BY (epoch_day(i))")
+    run("CALL lake.set_option('data_inlining_row_limit', 0)")
+    run("INSERT INTO t VALUES ('1969-12-31 23:00:00', '1969-12-31 23:30:00+00')")
+    run("INSERT INTO t VALUES ('2020-02-01', '1970-01-02 03:00:00+01'), (NULL, NULL)")
+    stored = catalog_rows(tmp_path, "SELECT transform FROM ducklake_partition_column ORDER BY partition_key_index")
+    assert stored == [("epoch_year",), ("epoch_month",), ("epoch_day",), ("epoch_hour",)]
+    values = "SELECT data_file_id, partition_value FROM ducklake_file_partition_value ORDER BY 1, partition_key_index"
+    found: dict[object, list[object]] = {}
+    for file, value in catalog_rows(tmp_path, values):
+        found.setdefault(file, []).append(value)
+    expected = [["-1", "-1", "-1", "-1"], ["50", "601", "1", "26"], [None] * 4]
+    assert sorted(found.values(), key=str) == sorted(expected, key=str)
+    assert run("SELECT count(*) FROM t WHERE a = '2020-02-01'") == [(1,)]
+    assert run("SELECT count(*) FROM t WHERE z < '1970-01-01 00:00:00+00'") == [(1,)]
+    run("DELETE FROM t WHERE a < '1970-01-01'")
+    assert run("SELECT count(*) FROM t") == [(2,)]
+
+
 def test_a_transaction_does_not_commit_over_a_migration(connect: Connect) -> None:
     first, second = connect(), connect()
     first("CREATE TABLE t (a INTEGER)")
