@@ -25,6 +25,7 @@ from lakedbapi.formats.delta.definition import (
 )
 from lakedbapi.formats.delta.features import writer_features
 from lakedbapi.formats.delta.file_actions import Action, add_again, add_of, new_file, remove_of
+from lakedbapi.formats.delta.pieces import taken
 from lakedbapi.formats.delta.plan import Plan
 from lakedbapi.formats.delta.properties import IN_COMMIT
 from lakedbapi.formats.delta.restored import restored_schema
@@ -168,9 +169,9 @@ class Attempt:
         if plan.is_replaced:
             gone = np.arange(plan.state.files.num_rows)
         partly = np.fromiter(sorted(plan.rows.deleted), np.int64, len(plan.rows.deleted))
-        removed = head.files.take(pa.array(located(plan, head, gone, whole=True))).to_pylist() if len(gone) else []
+        removed = taken(head.files, located(plan, head, gone, whole=True)).to_pylist()
         self._count_removed(removed, gone)
-        pairs = self._with_vectors(partly, head.files.take(pa.array(located(plan, head, partly, whole=False))))
+        pairs = self._with_vectors(partly, taken(head.files, located(plan, head, partly, whole=False)))
         removes = [
             remove_of(row, self._now, data_change=not plan.moves_rows) for row in [*removed, *(row for row, _ in pairs)]
         ]
@@ -197,7 +198,7 @@ class Attempt:
         plan = self._plan
         assert plan.state is not None
         deletes = [plan.rows.deleted[number] for number in rows.tolist()]
-        known = plan.state.files.take(pa.array(rows))
+        known = taken(plan.state.files, rows)
         current, before = (self._catalog.vectors.of(self._catalog.storage, plan.root, each) for each in (files, known))
         entries = files.to_pylist()
         for old, since, mine, entry in zip(before, current, deletes, entries, strict=True):

@@ -15,6 +15,7 @@ from lakedbapi.errors import ConflictError
 from lakedbapi.formats.delta import clustering
 from lakedbapi.formats.delta.commits import Actions
 from lakedbapi.formats.delta.paths import full_paths
+from lakedbapi.formats.delta.pieces import taken
 from lakedbapi.formats.delta.plan import Plan
 from lakedbapi.formats.delta.state import TableState, file_keys
 
@@ -118,7 +119,7 @@ def located(plan: Plan, head: TableState, rows: npt.NDArray[np.int64], *, whole:
     assert plan.state is not None
     if head is plan.state or not len(rows):
         return rows
-    files = plan.state.files.take(pa.array(rows))
+    files = taken(plan.state.files, rows)
     before, after = (
         (file_keys(plan.state.root, files), file_keys(head.root, head.files))
         if whole

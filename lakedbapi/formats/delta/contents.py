@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import threading
+import dataclasses
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -40,8 +40,6 @@ class TableContents:
         self._storage = storage
         self.table = table
         self._vectors = vectors
-        self._bounds: dict[int, ColumnBounds] = {}
-        self._lock = threading.RLock()
 
     @cached_property
     def files(self) -> pa.Table:
@@ -64,25 +62,29 @@ class TableContents:
             }
         )
 
-    @cached_property
-    def _record_counts(self) -> pa.Array:
-        """From the statistics, else from the files themselves.
+    @property
+    def _record_counts(self) -> pa.ChunkedArray:
+        counts = self.state.per_file.of("record counts", self.state.files, self._count_records)
+        return counts["record_count"]
+
+    def _count_records(self, first: int) -> pa.Table:
+        """The rows of each file from number `first` on, from the statistics, else from the files themselves.
 
         Some writers count live rows only. Those that count all of them say that other statistics of a file with a
         deletion vector are not tight.
         """
-        live = self.state.files
-        counts = stats.record_counts(live["stats"])
-        doubtful = live["deletion_vector"].is_valid().to_numpy() & ~stats.are_wide(live["stats"])
+        files, paths = self.state.files.slice(first), self.state.paths.slice(first)
+        counts = stats.record_counts(files["stats"])
+        doubtful = files["deletion_vector"].is_valid().to_numpy() & ~stats.are_wide(files["stats"])
         unknown = np.flatnonzero(counts.is_null().to_numpy(zero_copy_only=False) | doubtful)
-        if not len(unknown):
-            return counts
-        paths = self.state.paths.take(pa.array(unknown)).to_pylist()
-        with ThreadPoolExecutor(_READERS) as pool:
-            found = list(pool.map(lambda path: row_count(self._storage, path), paths))
-        values = pc.fill_null(counts, 0).to_numpy().copy()
-        values[unknown] = found
-        return pa.array(values)
+        if len(unknown):
+            chosen = paths.take(pa.array(unknown)).to_pylist()
+            with ThreadPoolExecutor(_READERS) as pool:
+                found = list(pool.map(lambda path: row_count(self._storage, path), chosen))
+            values = pc.fill_null(counts, 0).to_numpy().copy()
+            values[unknown] = found
+            counts = pa.array(values)
+        return pa.table({"record_count": counts})
 
     @cached_property
     def _embedded(self) -> Mapping[int, str]:
@@ -106,19 +108,17 @@ class TableContents:
         field = next((field for field in self.table.schema.fields if field.id == field_id), None)
         if field is None or not stats.has_bounds(field) or field_id in self._partition_fields:
             return None
-        with self._lock:
-            found = self._bounds.get(field_id)
-            if found is None:
-                live = self.state.files["stats"]
-                found = stats.column_bounds(live, self._record_counts, field, self._stored_name(field))
-                self._bounds[field_id] = found
-        numbers = files["file_id"]
-        return ColumnBounds(
-            *(
-                _take(values, numbers)
-                for values in (found.lower, found.upper, found.null_count, found.value_count, found.has_nan)
-            )
+        name = self._stored_name(field)
+        found = self.state.per_file.of(
+            ("bounds", name, field.type), self.state.files, lambda first: self._bounds_from(first, field, name)
         )
+        return ColumnBounds(*(_take(values, files["file_id"]) for values in found.columns))
+
+    def _bounds_from(self, first: int, field: Field, name: str) -> pa.Table:
+        """Of the files from number `first` on, with the columns of `ColumnBounds`."""
+        counts = self._record_counts.slice(first).combine_chunks()
+        found = stats.column_bounds(self.state.files["stats"].slice(first), counts, field, name)
+        return pa.table({each.name: getattr(found, each.name) for each in dataclasses.fields(found)})
 
     @cached_property
     def _partition_fields(self) -> Mapping[int, Field]:
@@ -126,16 +126,22 @@ class TableContents:
         by_id = {field.id: field for field in self.table.schema.fields}
         return {} if spec is None else {part.field_id: by_id[part.field_id] for part in spec.fields}
 
-    @cached_property
+    @property
     def _constants(self) -> pa.Table | None:
         """The partition values of all files, by field id."""
-        if not self._partition_fields:
+        fields = {id: (self._stored_name(field), field) for id, field in self._partition_fields.items()}
+        if not fields:
             return None
-        maps = self.state.files["partition_values"]
+        key = ("partition values", *((id, name, field.type) for id, (name, field) in fields.items()))
+        return self.state.per_file.of(key, self.state.files, lambda first: self._constants_from(first, fields))
+
+    def _constants_from(self, first: int, fields: Mapping[int, tuple[str, Field]]) -> pa.Table:
+        """Of the files from number `first` on; `fields` have the names in the log."""
+        maps = self.state.files["partition_values"].slice(first)
         columns = {}
-        for id, field in self._partition_fields.items():
+        for id, (name, field) in fields.items():
             what = f"a file of Delta table {self.state.root}, column {field.name!r},"
-            columns[str(id)] = texts.partition_array(texts.map_values(maps, self._stored_name(field)), field.type, what)
+            columns[str(id)] = texts.partition_array(texts.map_values(maps, name), field.type, what)
         return pa.table(columns)
 
     def partition_values(self, files: pa.Table) -> Mapping[tuple[int, str], PartitionColumn]:
@@ -210,6 +216,7 @@ class TableContents:
         )
 
 
-def _take(values: pa.Array | pa.ChunkedArray, numbers: pa.ChunkedArray) -> pa.Array:
-    taken = values.take(numbers)
-    return taken.combine_chunks() if isinstance(taken, pa.ChunkedArray) else taken
+def _take(values: pa.ChunkedArray, numbers: pa.ChunkedArray) -> pa.Array:
+    places = numbers.to_numpy()
+    are_all = len(places) == len(values) and bool((places == np.arange(len(values))).all())
+    return (values if are_all else values.take(numbers)).combine_chunks()

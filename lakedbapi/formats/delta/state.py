@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import cached_property
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -18,11 +18,10 @@ from lakedbapi.formats.delta.actions import DomainMetadata, Metadata, Protocol, 
 from lakedbapi.formats.delta.columns import FILES, REMOVES
 from lakedbapi.formats.delta.commits import Actions
 from lakedbapi.formats.delta.paths import full_paths
+from lakedbapi.formats.delta.per_file import PerFile
+from lakedbapi.formats.delta.pieces import joined, taken, without
 
-_PIECES = 64
-"""Pieces of memory that the file list may consist of."""
-_FEW = 1000
-"""Up to so many files it is one piece: to copy them costs less than each look at several."""
+_NONE = np.array([], np.int64)
 
 
 @dataclass(frozen=True)
@@ -54,12 +53,17 @@ class TableState:
         """The full path of each tombstone."""
         return pa.chunked_array([full_paths(self.root, self.tombstones["path"])])
 
+    @cached_property
+    def per_file(self) -> PerFile:
+        """Of `files`."""
+        return PerFile()
+
     def __hash__(self) -> int:
         return hash((self.root, self.metadata.id, self.version))
 
     def after(self, actions: Actions, version: int, timestamp: datetime) -> TableState:
         """The state after the actions of the commits up to `version`."""
-        files, tombstones, paths = _replayed(self, actions)
+        replayed = _replayed(self, actions)
         domains = {**self.domains, **actions.domains}
         state = replace(
             self,
@@ -69,11 +73,21 @@ class TableState:
             metadata=actions.metadata or self.metadata,
             txns={**self.txns, **actions.txns},
             domains={name: domain for name, domain in domains.items() if not domain.removed},
-            files=files,
-            tombstones=tombstones,
+            files=replayed.files,
+            tombstones=replayed.tombstones,
         )
-        state.__dict__.update(paths)  # What would be computed anew.
+        state._know(replayed.paths, replayed.tombstone_paths, self.per_file.after(replayed.gone))
         return state
+
+    def at(self, timestamp: datetime) -> TableState:
+        """The same with another time."""
+        state = replace(self, timestamp=timestamp)
+        state._know(self.paths, self.tombstone_paths, self.per_file)
+        return state
+
+    def _know(self, paths: pa.ChunkedArray, tombstone_paths: pa.ChunkedArray, per_file: PerFile) -> None:
+        """What would be computed anew."""
+        self.__dict__.update(paths=paths, tombstone_paths=tombstone_paths, per_file=per_file)
 
 
 def first_state(root: str, actions: Actions, version: int, timestamp: datetime) -> TableState:
@@ -87,8 +101,8 @@ def checkpoint_state(root: str, actions: Actions, version: int, timestamp: datet
         _empty(root, actions, version, timestamp),
         txns=actions.txns,
         domains={name: domain for name, domain in actions.domains.items() if not domain.removed},
-        files=_joined(FILES.empty_table(), actions.adds.select(FILES.names)),
-        tombstones=_joined(REMOVES.empty_table(), actions.removes),
+        files=joined(FILES.empty_table(), actions.adds.select(FILES.names)),
+        tombstones=joined(REMOVES.empty_table(), actions.removes),
     )
 
 
@@ -99,83 +113,63 @@ def _empty(root: str, actions: Actions, version: int, timestamp: datetime) -> Ta
     return TableState(root, version, timestamp, actions.protocol, actions.metadata)
 
 
-def _replayed(state: TableState, actions: Actions) -> tuple[pa.Table, pa.Table, Mapping[str, pa.ChunkedArray]]:
-    """Live files and tombstones after `actions`, and the full paths of both, by the name of the property: for each
-    (file, deletion vector) the last one counts.
+@dataclass(frozen=True)
+class _Replayed:
+    """`files` and `tombstones` after some actions, the full paths of both, and which of the files before are `gone`."""
+
+    files: pa.Table
+    tombstones: pa.Table
+    paths: pa.ChunkedArray
+    tombstone_paths: pa.ChunkedArray
+    gone: npt.NDArray[np.int64]
+
+
+def _replayed(state: TableState, actions: Actions) -> _Replayed:
+    """For each (file, deletion vector) the last action counts.
 
     In one commit an `add` counts more than a `remove` of the same, which no writer may put there together.
     """
     adds, removes = actions.adds.select(FILES.names), actions.removes
     if not (adds.num_rows or removes.num_rows):
-        return state.files, state.tombstones, {"paths": state.paths, "tombstone_paths": state.tombstone_paths}
+        return _Replayed(state.files, state.tombstones, state.paths, state.tombstone_paths, _NONE)
     changed = pa.concat_tables([table.select(["path", "deletion_vector"]) for table in (removes, adds)])
-    touched = full_paths(state.root, changed["path"])
+    touched = pa.chunked_array([full_paths(state.root, changed["path"])])
     keys = _keys(touched, changed["deletion_vector"])
     versions = np.concatenate([_versions(removes), _versions(adds)])
     is_add = np.arange(len(keys)) >= removes.num_rows
     encoded = keys.dictionary_encode()
-    kept = np.ones(len(keys), np.bool_)
+    outdated = np.zeros(len(keys), np.bool_)
     if len(encoded.dictionary) < len(keys):
         order = np.lexsort((np.arange(len(keys)), is_add, versions))
         last = np.empty(len(encoded.dictionary), np.int64)
         last[encoded.indices.to_numpy()[order]] = order
-        kept[:] = False
-        kept[last] = True
-    gone, live = _mask(kept[: removes.num_rows]), _mask(kept[removes.num_rows :])
-    removed, added = touched[: removes.num_rows], touched[removes.num_rows :]
-    untouched = _untouched(state.paths, state.files, touched, keys)
-    unexpired = _untouched(state.tombstone_paths, state.tombstones, touched, keys)
-    return (
-        _joined(_kept(state.files, untouched), _kept(adds, live)),
-        _joined(_kept(state.tombstones, unexpired), _kept(removes, gone)),
-        {
-            "paths": _joined_paths(_kept(state.paths, untouched), _kept(added, live)),
-            "tombstone_paths": _joined_paths(_kept(state.tombstone_paths, unexpired), _kept(removed, gone)),
-        },
+        outdated[:] = True
+        outdated[last] = False
+    old_removes = np.flatnonzero(outdated[: removes.num_rows])
+    old_adds = np.flatnonzero(outdated[removes.num_rows :])
+    removed, added = touched.slice(0, removes.num_rows), touched.slice(removes.num_rows)
+    gone = _found(state.paths, state.files, touched, keys)
+    expired = _found(state.tombstone_paths, state.tombstones, touched, keys)
+    return _Replayed(
+        joined(without(state.files, gone), without(adds, old_adds)),
+        joined(without(state.tombstones, expired), without(removes, old_removes)),
+        joined(without(state.paths, gone), without(added, old_adds)),
+        joined(without(state.tombstone_paths, expired), without(removed, old_removes)),
+        gone,
     )
 
 
-def _untouched(paths: pa.ChunkedArray, files: pa.Table, touched: pa.Array, keys: pa.Array) -> pa.Array | None:
-    """Which of `files`, at `paths`, have none of `keys`; None = all, as most commits only add.
-
-    Only those at one of the paths `touched` can have one.
-    """
+def _found(paths: pa.ChunkedArray, files: pa.Table, touched: pa.ChunkedArray, keys: pa.Array) -> npt.NDArray[np.int64]:
+    """Which of `files`, at `paths`, have one of `keys`. Only those at one of the paths `touched` can."""
     if not len(paths):  # pyarrow 16 crashes on an array without chunks.
-        return None
-    numbers = pc.indices_nonzero(pc.is_in(paths, value_set=touched))
+        return _NONE
+    numbers = np.flatnonzero(pc.is_in(paths, value_set=touched.combine_chunks()).to_numpy())
     if not len(numbers):
-        return None
-    found = pc.is_in(_keys(paths.take(numbers), files["deletion_vector"].take(numbers)), value_set=keys)
-    mask = np.ones(len(paths), np.bool_)
-    mask[numbers.filter(found).to_numpy()] = False
-    return _mask(mask)
-
-
-_Rows = TypeVar("_Rows", pa.Table, pa.ChunkedArray, pa.Array)
-
-
-def _kept(rows: _Rows, mask: pa.Array | None) -> _Rows:
-    return rows if mask is None else rows.filter(mask)
-
-
-def _mask(values: npt.NDArray[np.bool_]) -> pa.Array | None:
-    """None = all: then nothing need be copied."""
-    return None if values.all() else pa.array(values)
-
-
-def _joined(old: pa.Table, new: pa.Table) -> pa.Table:
-    """Both, in few enough pieces."""
-    joined = pa.concat_tables([old, new])
-    return joined.combine_chunks() if _is_scattered(joined.column(0)) else joined
-
-
-def _joined_paths(old: pa.ChunkedArray, new: pa.Array) -> pa.ChunkedArray:
-    joined = pa.chunked_array([*old.chunks, new], pa.string())
-    return pa.chunked_array([joined.combine_chunks()]) if _is_scattered(joined) else joined
-
-
-def _is_scattered(column: pa.ChunkedArray) -> bool:
-    return bool(column.num_chunks > (1 if len(column) <= _FEW else _PIECES))
+        return _NONE
+    found = taken(pa.table({"path": paths, "deletion_vector": files["deletion_vector"]}), numbers)
+    mine = pc.is_in(_keys(found["path"], found["deletion_vector"]), value_set=keys)
+    gone: npt.NDArray[np.int64] = numbers[mine.to_numpy(zero_copy_only=False)]
+    return gone
 
 
 def _versions(table: pa.Table) -> Any:

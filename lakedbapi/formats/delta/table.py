@@ -199,7 +199,7 @@ class DeltaTable:
         commit = listing.commits.get(state.version)
         if commit is None:
             return state
-        state = replace(state, timestamp=commit_times(_until(listing.commits, state.version))[state.version])
+        state = state.at(commit_times(_until(listing.commits, state.version))[state.version])
         if _first_recorded(state) is None:
             return state
         return self._timed(state, parse_commits(self._read([(state.version, commit.path)])))
@@ -210,7 +210,7 @@ class DeltaTable:
         if recorded is None or state.version < recorded:
             return state
         info = actions.infos.get(state.version, {})
-        return replace(state, timestamp=_recorded_time(info, self.root, state.version))
+        return state.at(_recorded_time(info, self.root, state.version))
 
     def _known_before(self, listing: LogListing, segment: LogSegment) -> TableState | None:
         """The newest state at hand that the log after it leads to the wanted version from."""
