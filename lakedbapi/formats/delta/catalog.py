@@ -86,7 +86,9 @@ class DeltaCatalog(Catalog):
         self.storage = storage
         self.capabilities = replace(CAPABILITIES, table_by_table=non_atomic)
         self._physical: dict[int, dict[int, str]] = {}
-        """Names in files, by table id and field id, of tables that map columns. They never change."""
+        """Names in files, by table id and field id, of tables that map columns."""
+        self._newest: dict[int, int] = {}
+        """The newest version that was seen, by table id: its names count where others use an id for another column."""
         self._tables: dict[str, DeltaTable] = {}
         self._places: dict[int, tuple[int, str]] = {}
         self._inert: dict[int, frozenset[str]] = {}
@@ -123,9 +125,11 @@ class DeltaCatalog(Catalog):
         with self._lock:
             self._places[table.id] = schema_id, name
             self._inert[table.id] = inert_properties(state.protocol, table.properties)
-        if mapping_mode(table.properties) != "none":
-            with self._lock:
-                self._physical.setdefault(table.id, {}).update(physical_names(state.metadata.schema_string))
+            if mapping_mode(table.properties) != "none":
+                known, names = self._physical.get(table.id, {}), physical_names(state.metadata.schema_string)
+                is_newest = state.version >= self._newest.get(table.id, 0)
+                self._physical[table.id] = {**known, **names} if is_newest else {**names, **known}
+            self._newest[table.id] = max(state.version, self._newest.get(table.id, 0))
         return table
 
     def place(self, id: int) -> tuple[int, str] | None:
