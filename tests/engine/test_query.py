@@ -6,6 +6,7 @@ import gc
 import resource
 import threading
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import fsspec
@@ -182,6 +183,18 @@ def test_an_error_in_a_stream_is_of_the_right_class(engine: DuckDBEngine) -> Non
     result = engine.query(Query("select if(i = 4000000, error('boo'), i) from range(5000000) r(i)"))
     with pytest.raises(errors.DataError, match="boo"):
         result.reader().read_all()
+
+
+@pytest.mark.parametrize("good", [0, 1, 200])
+def test_a_source_that_fails_is_of_one_class_whenever_it_does(engine: DuckDBEngine, good: int) -> None:
+    def batches() -> Iterator[pa.RecordBatch]:
+        for _ in range(good):
+            yield pa.record_batch({"a": list(range(5000))})
+        raise RuntimeError("the source died")
+
+    source = pa.RecordBatchReader.from_batches(pa.schema([("a", pa.int64())]), batches())
+    with pytest.raises(errors.DataError, match=r"^RuntimeError: the source died$"):
+        engine.query(Query("select a from t", {T: source}, {}, LAKE)).reader().read_all()
 
 
 def test_a_closed_result_cannot_be_read(engine: DuckDBEngine) -> None:

@@ -65,6 +65,7 @@ _PATH = re.compile(r"""["']([^"']*\.parquet|[^"']*/[^"']*)["']""")
 _STREAM = re.compile(
     r"(?:get_next|stream registered as .*?) failed(?:\(\))?: \w+: (.*?)\.? Detail: Python exception", re.DOTALL
 )
+_FED = re.compile(r"(?:get_next|stream registered as .*?) failed", re.DOTALL)
 _TRACEBACK = re.compile(r"Traceback \(most recent call last\):\n(?:  .*\n)+(\S.*)", re.DOTALL)
 # What the views of this engine are made of; a reader did not write it and cannot use it.
 _INTERNAL_LINE = re.compile(r"\n+LINE \d+:.*", re.DOTALL)
@@ -110,6 +111,9 @@ def translate(error: BaseException) -> errors.Error:
         return errors.OperationalError(CANCELLED)
     if isinstance(error, duckdb.Error):
         return _of_duckdb(error, message)
+    if _FED.search(str(error)):
+        # What failed is what DuckDB read. It says so with a class only as long as it has no row to give.
+        return _shaped(errors.DataError, message, file=True)
     for name, kind in _CLASSES:
         # An error in a running stream arrives as text only: "Conversion Error: …".
         title = re.sub(r"(?<!^)([A-Z])", r" \1", name.removesuffix("Exception")) + " Error: "
