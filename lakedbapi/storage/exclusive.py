@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import os
 import posixpath
+import random
 import threading
+import time
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from uuid import uuid4
@@ -26,6 +28,12 @@ CONDITIONAL = frozenset({"s3", "s3a", "gs", "gcs", "abfs", "abfss", "az"})
 
 FILES_TOGETHER = 8
 """How many files are written at a time."""
+
+_TRY_AGAIN = "ConditionalRequestConflict"
+_WAITS = (0.05, 0.1, 0.2, 0.4, 0.8)
+"""Seconds between tries."""
+_NOTHING_KNOWN = frozenset({500, 502, 504})
+"""HTTP statuses of servers that failed, or stand before the store and had no answer from it."""
 
 _memory = threading.Lock()
 _probed: dict[int, bool] = {}
@@ -45,7 +53,21 @@ def put_if_absent(filesystem: AbstractFileSystem, path: str, data: bytes) -> Non
         with _memory:
             filesystem.pipe_file(path, data, mode="create")
     else:
-        filesystem.pipe_file(path, data, mode="create")
+        _put_remotely(filesystem, path, data)
+
+
+def _put_remotely(filesystem: AbstractFileSystem, path: str, data: bytes) -> None:
+    """S3 may tell all of several writers at one time to try again, with none of their files there."""
+    for wait in _WAITS:
+        try:
+            filesystem.pipe_file(path, data, mode="create")
+        except OSError as error:
+            if _answer(error)[1] != _TRY_AGAIN:
+                raise
+            time.sleep(wait * (0.5 + random.random()))
+        else:
+            return
+    filesystem.pipe_file(path, data, mode="create")
 
 
 def may_arrive(error: BaseException | None) -> bool:
@@ -53,8 +75,19 @@ def may_arrive(error: BaseException | None) -> bool:
 
     Filesystems have the refusals of their stores as plain `OSError`s, and what the network does as whatever it raised.
     """
+    if error is None:
+        return False
     refused = type(error).__module__ == "builtins" and isinstance(error, OSError)
-    return error is not None and (not refused or isinstance(error, (ConnectionError, TimeoutError)))
+    return not refused or isinstance(error, (ConnectionError, TimeoutError)) or _answer(error)[0] in _NOTHING_KNOWN
+
+
+def _answer(error: BaseException) -> tuple[int, str]:
+    """The HTTP status and the code in the answer that s3fs made `error` of; 0 and nothing where there was none."""
+    found = getattr(error.__cause__, "response", None)
+    if not isinstance(found, Mapping):
+        return 0, ""
+    status = found.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
+    return int(status), str(found.get("Error", {}).get("Code", ""))
 
 
 def require(filesystem: AbstractFileSystem, directory: str) -> None:

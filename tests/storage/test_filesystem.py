@@ -9,12 +9,14 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
+from typing import Any
 
 import fsspec
 import pytest
 from fsspec.implementations.memory import MemoryFileSystem
 
 from lakedbapi.errors import NotSupportedError, OperationalError
+from lakedbapi.storage import exclusive
 from lakedbapi.storage.filesystem import Storage
 
 
@@ -104,6 +106,87 @@ def test_overwriting_leaves_just_the_new_file(storage: Storage) -> None:
     storage.overwrite(path, b"second")
     assert storage.read_bytes(path) == b"second"
     assert storage.list().num_rows == 1
+
+
+def answered(status: int, code: str) -> OSError:
+    """What s3fs makes of a store's answer."""
+    s3 = pytest.importorskip("s3fs.errors")
+    exceptions = pytest.importorskip("botocore.exceptions")
+    answer = {"Error": {"Code": code, "Message": code}, "ResponseMetadata": {"HTTPStatusCode": status}}
+    found = s3.translate_boto_error(exceptions.ClientError(answer, "PutObject"))
+    assert isinstance(found, OSError)
+    return found
+
+
+class ClientOSError(OSError):
+    """As libraries for HTTP raise it: what the network did is no answer of the store."""
+
+
+@pytest.mark.parametrize(
+    ("error", "expected"),
+    [
+        (None, False),
+        (PermissionError("no"), False),
+        (OSError(28, "No space left on device"), False),
+        (ConnectionResetError("gone"), True),
+        (TimeoutError("nothing yet"), True),
+        (ClientOSError("gone"), True),
+        (RuntimeError("odd"), True),
+        ((403, "AccessDenied"), False),
+        ((404, "NoSuchBucket"), False),
+        ((409, "ConditionalRequestConflict"), False),
+        ((500, "InternalError"), True),
+        ((502, "502"), True),
+        ((503, "SlowDown"), False),
+        ((504, "504"), True),
+        ((400, "RequestTimeout"), True),
+    ],
+)
+def test_a_put_may_arrive_yet_unless_the_store_said_no(error: Any, expected: bool) -> None:
+    assert exclusive.may_arrive(answered(*error) if isinstance(error, tuple) else error) is expected
+
+
+class Busy(MemoryFileSystem):  # type: ignore[misc]
+    """S3 tells all but one of those that put a file at the same time to try again."""
+
+    protocol = "s3"
+    refusals = 0
+    puts = 0
+
+    def pipe_file(self, path: str, value: bytes, mode: str = "overwrite", **kwargs: object) -> None:
+        self.puts += 1
+        if path.endswith("1.json") and self.refusals:
+            self.refusals -= 1
+            raise answered(409, "ConditionalRequestConflict")
+        super().pipe_file(path, value, mode=mode, **kwargs)
+
+
+@pytest.mark.parametrize("is_there", [False, True])
+def test_a_put_that_others_get_in_the_way_of_is_tried_again(is_there: bool) -> None:
+    filesystem = Busy(skip_instance_cache=True)
+    storage = Storage(f"memory://lake-{uuid.uuid4().hex}/", filesystem)
+    path = storage.join("1.json")
+    if is_there:
+        storage.put_if_absent(path, b"theirs")
+    filesystem.refusals = 2
+    if is_there:
+        with pytest.raises(FileExistsError):
+            storage.put_if_absent(path, b"ours")
+    else:
+        storage.put_if_absent(path, b"ours")
+    assert storage.read_bytes(path) == (b"theirs" if is_there else b"ours")
+    filesystem.refusals = 1000
+    with pytest.raises(OperationalError, match="ConditionalRequestConflict"):
+        storage.put_if_absent(path, b"again")
+
+
+def test_a_store_is_tried_once() -> None:
+    filesystem = Busy(skip_instance_cache=True)
+    storage = Storage(f"memory://lake-{uuid.uuid4().hex}/", filesystem)
+    storage.put_if_absent(storage.join("0.json"), b"")
+    before = filesystem.puts
+    storage.put_if_absent(storage.join("2.json"), b"")
+    assert filesystem.puts == before + 1
 
 
 class LooksFirst(MemoryFileSystem):  # type: ignore[misc]
