@@ -53,8 +53,9 @@ def _read_top(storage: Storage, checkpoint: Checkpoint) -> tuple[Actions, Sequen
 
 
 def sidecar_path(root: str, path: str) -> str:
-    """The full path of a sidecar as a checkpoint names it."""
-    return unquote(path) if "://" in path or path.startswith("/") else f"{root}{LOG}{SIDECARS}{unquote(path)}"
+    """The full path of a sidecar, of which a checkpoint may tell a whole path: one of before the table was copied, or
+    in the words of another filesystem. All lie in one directory (protocol, "Sidecar File Information")."""
+    return f"{root}{LOG}{SIDECARS}{unquote(path.rpartition('/')[2])}"
 
 
 def _read(storage: Storage, path: str) -> pa.Table:

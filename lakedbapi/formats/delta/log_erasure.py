@@ -63,8 +63,12 @@ def _remove_before(storage: Storage, state: TableState, version: int, sidecars: 
     old = [name for name, match in found.items() if match is not None and int(match[1]) < version]
     commits = [name for name in old if name == f"{name[:20]}.json"]
     first = commit_path("", 0).removeprefix(LOG)
-    within = [path for path in (sidecar_path(root, name) for name in sidecars) if path.startswith(root + LOG)]
-    storage.delete([*within, *(f"{root}{LOG}{name}" for name in old if name not in commits or name == first)])
+    storage.delete(
+        [
+            *(sidecar_path(root, name) for name in sidecars),
+            *(f"{root}{LOG}{name}" for name in old if name not in commits or name == first),
+        ]
+    )
     ended = _lines(
         {"commitInfo": _info(state)},
         {

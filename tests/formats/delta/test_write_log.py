@@ -177,11 +177,34 @@ def test_files_of_checkpoints_go_with_these(
     assert sorted(sidecars.iterdir()) == sorted([*named, sidecars / "young.parquet"])
     lake.execute("INSERT INTO t SELECT * FROM t LIMIT 1")
     lake.execute("CHECKPOINT t")
+    assert sorted(sidecars.iterdir()) == sorted([*named, sidecars / "young.parquet"])
     age([*log(table, "*"), *sidecars.iterdir()], 40)
     lake.execute("CHECKPOINT t")
     assert not list(sidecars.iterdir())
     with lakedbapi.connect(f"delta:///{table.parent}") as fresh:
         assert values(fresh, "SELECT count(*) FROM t") == [count[0] + 1]
+
+
+@pytest.mark.parametrize("prefix", ["file://{}/", "file:{}/", "{}/", "s3a://elsewhere/before/t/_delta_log/_sidecars/"])
+def test_files_of_checkpoints_that_are_named_by_their_whole_path_stay(
+    lake: lakedbapi.Connection, table: Path, golden: Callable[[str], Path], prefix: str
+) -> None:
+    """They lie in the log whatever the path says, which is another one where the table was copied from."""
+    shutil.copytree(golden("g-v2-checkpoint-json"), table)
+    sidecars = table / "_delta_log" / "_sidecars"
+    (checkpoint,) = log(table, "*.checkpoint.*.json")
+    text = checkpoint.read_text()
+    assert text.count('"sidecar":{"path":"') > 0
+    checkpoint.write_text(text.replace('"sidecar":{"path":"', '"sidecar":{"path":"' + prefix.format(sidecars)))
+    named = sorted(sidecars.glob("*.parquet"))
+    count = values(lake, "SELECT count(*) FROM t")
+    age([*log(table, "*"), *named], 40)
+    lake.execute("CHECKPOINT t")
+    assert sorted(sidecars.glob("*.parquet")) == named
+    for path in log(table, "*1.json"):
+        path.unlink()
+    with lakedbapi.connect(f"delta:///{table.parent}") as fresh:
+        assert values(fresh, "SELECT count(*) FROM t") == count
 
 
 def test_a_table_that_protects_its_checkpoints_keeps_its_log(lake: lakedbapi.Connection, table: Path) -> None:
