@@ -33,7 +33,7 @@ def write_change_files(
     """The files for `changes`, whose rows are still in memory where they are versions of rows with ids."""
     if not view.catalog.stores_changes(table):
         return ()
-    if not changes.rewritten and all(staged.row_ids is None for staged in changes.rows):
+    if all(staged.row_ids is None for staged in changes.rows):
         return ()
     options = write_options(view.catalog, view.schemas[table.schema_id], table)
     options = replace(

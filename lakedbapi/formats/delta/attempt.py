@@ -196,13 +196,11 @@ class Attempt:
         if not len(rows):
             return []
         plan = self._plan
-        assert plan.state is not None
         deletes = [plan.rows.deleted[number] for number in rows.tolist()]
-        known = taken(plan.state.files, rows)
-        current, before = (self._catalog.vectors.of(self._catalog.storage, plan.root, each) for each in (files, known))
+        current = self._catalog.vectors.of(self._catalog.storage, plan.root, files)
         entries = files.to_pylist()
-        for old, since, mine, entry in zip(before, current, deletes, entries, strict=True):
-            if (since - old) & mine:
+        for theirs, mine, entry in zip(current, deletes, entries, strict=True):
+            if theirs & mine:
                 raise same_rows(plan, entry["path"])
         merged = [old | new for old, new in zip(current, deletes, strict=True)]
         counts = plan.record_counts()[rows].tolist()

@@ -37,8 +37,8 @@ def check_commit(plan: Plan, version: int, actions: Actions) -> None:
     Files that both change are the part of `located`, those that are new the part of `check_new_files`.
     """
     assert plan.state is not None
-    if plan.new is None or plan.is_replaced:
-        raise _conflict(plan, version, "changed the table, which this one drops or replaces", "ConcurrentWrite")
+    if plan.is_replaced:
+        raise _conflict(plan, version, "changed the table, which this one replaces", "ConcurrentWrite")
     if actions.protocol is not None and actions.protocol != plan.state.protocol:
         raise _conflict(plan, version, "changed the table's protocol", "ProtocolChanged")
     clustered = actions.domains.get(clustering.DOMAIN, plan.state.domains.get(clustering.DOMAIN))

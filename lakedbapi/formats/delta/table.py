@@ -109,7 +109,7 @@ class DeltaTable:
             versions = [version for version in listing.commits if version >= recorded]
             for version, info in self.infos(versions).items():
                 times[version] = _recorded_time(info, self.root, version)
-        return [(version, time) for version, time in times.items() if version >= listing.earliest >= 0]
+        return [(version, time) for version, time in times.items() if version >= listing.earliest]
 
     def infos(self, versions: Sequence[int]) -> Mapping[int, Mapping[str, Any]]:
         """commitInfo of commits; empty for one without."""

@@ -253,6 +253,21 @@ def test_a_checkpoint_may_have_its_files_beside_it(connect: Connect, table: Tabl
     assert list(DeltaTable(Storage.of(root), root).latest().domains) == []
 
 
+def test_a_checkpoint_may_have_its_files_in_itself(connect: Connect, table: Table) -> None:
+    """Some in the JSON form, beside what it has in other files."""
+    table.commit(add := table.file("a.parquet", [1]))
+    table.commit(gone := table.file("b.parquet", [2]))
+    first = [json.loads(line) for line in (table.log / f"{0:020}.json").read_text().splitlines()]
+    path = table.log / f"{2:020}.checkpoint.{'0' * 8}-0000-0000-0000-{'0' * 12}.json"
+    actions = [{"checkpointMetadata": {"version": 2}}, *first, add, remove(gone)]
+    path.write_text("".join(json.dumps(action) + "\n" for action in actions))
+    for version in (0, 1):
+        (table.log / f"{version:020}.json").unlink()
+    assert ids(connect, table) == [1]
+    root = f"{table.path}/"
+    assert DeltaTable(Storage.of(root), root).latest().tombstones["path"].to_pylist() == ["b.parquet"]
+
+
 def test_a_damaged_checkpoint_is_passed_over_while_the_commits_are_there(connect: Connect, table: Table) -> None:
     table.commit(table.file("a.parquet", [1]))
     (table.log / f"{1:020}.checkpoint.parquet").write_bytes(b"PAR1 and then nothing")

@@ -311,6 +311,26 @@ def test_an_optimize_that_meets_deletes_is_done_again(
     assert len(parquet) == 1  # What the other tries wrote is gone.
 
 
+def test_an_optimize_goes_on_beside_an_insert(
+    t: Sql, tmp_path: Path, connect: Connect, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without being done again: on a table that many write to it would never end."""
+    from lakedbapi.formats.delta.maintenance import DeltaMaintenance
+
+    original, other = DeltaMaintenance.compact, connect(tmp_path, autocommit=True)
+    tries = []
+
+    def compact(self: Any, *args: Any) -> Any:
+        tries.append(1)
+        other.execute("INSERT INTO t VALUES (1000, 'new')")
+        return original(self, *args)
+
+    monkeypatch.setattr(DeltaMaintenance, "compact", compact)
+    assert t("OPTIMIZE t")[0][2:4] == (1, 3)
+    assert len(tries) == 1
+    assert t("SELECT count(*), max(i) FROM t") == [(290, 1000)]
+
+
 # VACUUM
 
 
@@ -331,6 +351,27 @@ def test_vacuum_removes_what_no_version_within_the_retention_needs(t: Sql, table
     assert t("SELECT count(*) FROM t") == [(289 - 41,)]
     with pytest.raises(lakedbapi.OperationalError, match="VACUUM does that to old versions"):
         t("RESTORE TABLE t TO VERSION AS OF 3")
+
+
+def test_all_ways_to_remove_files_keep_to_the_retention(t: Sql, table: Path) -> None:
+    t("OPTIMIZE t")
+    (table / "orphan.parquet").write_bytes(b"x")
+    before = stored(table)
+    for procedure in ("cleanup_old_files", "delete_orphaned_files"):
+        assert t(f"CALL ducklake_{procedure}('lake', cleanup_all => true)") == []
+        assert t(f"CALL ducklake_{procedure}('lake', older_than => now() + INTERVAL 1 DAY)") == []
+    assert stored(table) == before
+
+
+def test_vacuum_of_all_tables_keeps_to_the_longest_retention(sql: Sql, table: Path) -> None:
+    made = Table(table).create(delta_deletedFileRetentionDuration="interval 30 days")
+    made.commit(first := made.file("a.parquet", [1]))
+    made.commit(remove(first, deletionTimestamp=int((time.time() - 10 * DAY) * 1000)))
+    age(table, 20)
+    assert sql("VACUUM") == []
+    assert sql("SELECT * FROM t FOR VERSION AS OF 1") == [(1,)]
+    sql("ALTER TABLE t SET ('delta.deletedFileRetentionDuration' = 'interval 9 days')")
+    assert sql("VACUUM") == [(str(table / "a.parquet"),)]
 
 
 def test_vacuum_tells_the_log_what_it_removes_as_spark_does(t: Sql, table: Path) -> None:

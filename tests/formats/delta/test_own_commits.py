@@ -32,6 +32,8 @@ STATEMENTS = [
     "ALTER TABLE t SET ('delta.enableInCommitTimestamps' = 'true')",
     "INSERT INTO t (i, n) VALUES (5, 6)",
     "TRUNCATE TABLE t",
+    "ALTER TABLE t SET ('delta.enableInCommitTimestamps' = 'false')",
+    "INSERT INTO t (i, n) VALUES (7, 8)",
 ]
 
 

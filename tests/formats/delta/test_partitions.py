@@ -152,6 +152,15 @@ def test_null_and_the_empty_text_are_one_partition(tmp_path: Path, connect: Conn
     assert lake.execute("SELECT * FROM t").fetchall() == [(99, "x")]
 
 
+def test_an_empty_text_is_written_anew_as_null(tmp_path: Path, connect: Connect) -> None:
+    table = Table(tmp_path / "t").create([("i", "long"), ("p", "string")], ["p"])
+    for name in ("a", "b"):
+        table.commit(table.file(f"{name}.parquet", [ord(name)], partitionValues={"p": ""}))
+    connect(tmp_path, autocommit=True).execute("OPTIMIZE t")
+    (add,) = of_kind(commit(table.path), "add")
+    assert add["partitionValues"] == {"p": None}
+
+
 def test_an_empty_text_is_null_from_the_statement_on(tmp_path: Path, connect: Connect) -> None:
     """A log cannot tell them apart, so that constraints and generated columns must not see the text."""
     lake = connect(tmp_path / "lake")

@@ -76,6 +76,16 @@ def test_times_are_cut_to_milliseconds_in_both_bounds(connect: Connect, tmp_path
     assert read(connect, tmp_path / "out", "timestamp", [at], bounds, where.replace("678999", "679")) == (0, 0)
 
 
+def test_times_are_cut_in_the_bounds_of_many_files(connect: Connect, tmp_path: Path) -> None:
+    at = datetime.datetime(2021, 5, 6, 7, 8, 9, 678_999)
+    bounds = stats("2021-05-06T07:08:09.678Z", "2021-05-06T07:08:09.678Z")
+    table = Table(tmp_path / "t").create([("v", "timestamp")])
+    rows = pa.table({"v": pa.array([at], TYPES["timestamp"])})
+    table.commit(*(table.file(f"{number}.parquet", rows, stats=bounds) for number in range(70)))
+    query = "SELECT count(*) FROM t WHERE v = TIMESTAMPTZ '2021-05-06 07:08:09.678999+00'"
+    assert connect(table.path).execute(query).fetchall() == [(70,)]
+
+
 def test_strings_are_bounded_by_bytes(connect: Connect, tmp_path: Path) -> None:
     long = "z" * 40 + "\U0010ffff"
     bounds = stats("z" * 32, "z" * 32 + "\x7f")
@@ -94,6 +104,7 @@ def test_strings_are_bounded_by_bytes(connect: Connect, tmp_path: Path) -> None:
         ("long", 7, stats("5", "5")),
         ("long", 7, stats(1 << 70, 1 << 70)),
         ("long", 7, stats(None, None, nulls=None)),
+        ("long", 7, stats(7, 7, nulls=1 << 40)),
         ("string", "x\U0001f600", stats("x\ud83d", "x\ud83d")),
         ("double", 7.5, stats("NaN", "NaN")),
         ("double", float("nan"), stats(1.5, 1.5)),

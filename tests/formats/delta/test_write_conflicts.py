@@ -115,6 +115,7 @@ CONFLICT = [
     ("DELETE FROM t WHERE i = 5", "DELETE FROM t"),
     ("DELETE FROM t WHERE i = 5", "INSERT INTO t SELECT i + 500, s FROM t"),
     ("DELETE FROM t WHERE i < 100", "INSERT INTO t SELECT i + 500, s FROM t"),
+    ("INSERT INTO t VALUES (1000, 'x')", "INSERT INTO t SELECT i + 500, s FROM t"),
     ("INSERT INTO t VALUES (1, 'x')", "DELETE FROM t WHERE i IN (SELECT max(i) FROM t)"),
     ("INSERT INTO t VALUES (1, 'x')", "DELETE FROM t WHERE i = 1"),
     ("ALTER TABLE t ADD COLUMN x INTEGER", "INSERT INTO t VALUES (1001, 'x')"),
@@ -153,6 +154,60 @@ def test_what_does_not_is_a_conflict(pair: Pair, theirs: str, ours: str) -> None
     with pytest.raises(OperationalError) as caught:
         second.commit()
     assert caught.value.retryable
+
+
+def test_deletes_of_a_file_that_has_lost_rows_before_are_merged(pair: Pair, table: Path, connect: Connect) -> None:
+    connect(table.parent, autocommit=True).execute("DELETE FROM t WHERE i = 7")
+    first, second = pair
+    begin(first, "DELETE FROM t WHERE i = 1")
+    begin(second, "DELETE FROM t WHERE i = 2")
+    first.commit()
+    second.commit()
+    assert fresh_values(table, "SELECT i FROM t WHERE i < 9 ORDER BY i") == [0, 3, 4, 5, 6, 8]
+
+
+def test_what_another_program_says_again_is_no_conflict(pair: Pair, table: Path) -> None:
+    """Some writers repeat the table's definition with their rows."""
+    _, second = pair
+    begin(second, "DELETE FROM t WHERE i = 5")
+    again = [action for action in commit(table, 0) if "protocol" in action or "metaData" in action]
+    path = table / "_delta_log" / f"{3:020}.json"
+    path.write_text("".join(json.dumps(action) + "\n" for action in again))
+    second.commit()
+    assert fresh_values(table, "SELECT count(*) FROM t") == [199]
+
+
+def test_a_table_is_not_replaced_that_changed_since(pair: Pair, table: Path) -> None:
+    first, second = pair
+    begin(first, "INSERT INTO t VALUES (1000, 'x')")
+    begin(second, "CREATE OR REPLACE TABLE t (j INTEGER)")
+    first.commit()
+    with pytest.raises(ConflictError, match="which this one replaces"):
+        second.commit()
+    assert fresh_values(table, "SELECT count(*) FROM t") == [201]
+
+
+def test_rows_do_not_get_into_another_table_of_the_name(pair: Pair, table: Path, connect: Connect) -> None:
+    _, second = pair
+    begin(second, "INSERT INTO t VALUES (1000, 'x')")
+    setup = connect(table.parent, autocommit=True)
+    setup.execute("DROP TABLE t")
+    setup.execute("CREATE TABLE t (i BIGINT, s VARCHAR)")
+    for number in range(4):
+        setup.execute("INSERT INTO t VALUES (?, 'other')", [number])
+    with pytest.raises(ConflictError, match="dropped by another transaction"):
+        second.commit()
+    assert fresh_values(table, "SELECT i FROM t ORDER BY i") == [0, 1, 2, 3]
+
+
+def test_rows_do_not_get_into_a_table_that_was_put_back(pair: Pair, table: Path) -> None:
+    """A copy of its directory from before, with fewer versions."""
+    _, second = pair
+    begin(second, "INSERT INTO t VALUES (1000, 'x')")
+    (table / "_delta_log" / f"{2:020}.json").unlink()
+    with pytest.raises(ConflictError, match="dropped by another transaction"):
+        second.commit()
+    assert fresh_values(table, "SELECT count(*) FROM t") == [100]
 
 
 def test_rows_that_were_only_moved_are_no_conflict(pair: Pair, table: Path) -> None:
@@ -224,8 +279,11 @@ def test_an_altered_table_keeps_the_clustering_that_another_one_gave_it(
         second.commit()
 
 
-def test_blind_appends_pass_by_a_delete_where_that_is_allowed(pair: Pair, table: Path, connect: Connect) -> None:
-    connect(table.parent, autocommit=True).execute(WRITE_SERIALIZABLE)
+@pytest.mark.parametrize("level", ["WriteSerializable", "writeserializable"])
+def test_blind_appends_pass_by_a_delete_where_that_is_allowed(
+    pair: Pair, table: Path, connect: Connect, level: str
+) -> None:
+    connect(table.parent, autocommit=True).execute(f"ALTER TABLE t SET ('delta.isolationLevel' = '{level}')")
     first, second = pair
     begin(first, "INSERT INTO t VALUES (5, 'late')")
     begin(second, "DELETE FROM t WHERE i = 5")
@@ -256,6 +314,18 @@ def test_rows_of_writers_that_do_not_tell_what_they_read_do_not_pass_by(
     path = table / "_delta_log" / f"{versions(table)[-1]:020}.json"
     path.write_text(path.read_text().replace('"isBlindAppend":true,', ""))
     with pytest.raises(ConflictError, match="added rows"):
+        second.commit()
+
+
+def test_rows_of_writers_that_do_not_tell_whether_they_are_new_are_new(pair: Pair, table: Path) -> None:
+    first, second = pair
+    begin(first, "INSERT INTO t VALUES (1000, 'x')")
+    begin(second, "INSERT INTO t SELECT i + 500, s FROM t")
+    first.commit()
+    path = table / "_delta_log" / f"{3:020}.json"
+    path.write_text(path.read_text().replace('"dataChange":true,', ""))
+    assert "dataChange" not in of_kind(commit(table), "add")[0]
+    with pytest.raises(ConflictError, match="which this one read"):
         second.commit()
 
 

@@ -213,6 +213,16 @@ def test_statistics_are_true_bounds(lake: lakedbapi.Connection, table: Path) -> 
         assert lake.execute(f"UPDATE t SET s = s WHERE {condition}").rowcount == 1
 
 
+@pytest.mark.parametrize("day", ["10000-01-01", "0044-03-15 (BC)", "infinity"])
+def test_times_beyond_the_calendar_of_the_log_have_no_bounds(lake: lakedbapi.Connection, table: Path, day: str) -> None:
+    """Their texts would be other days, or none, for other readers."""
+    lake.execute("CREATE TABLE t (i INTEGER, d DATE, t TIMESTAMP, z TIMESTAMPTZ)")
+    lake.execute(f"INSERT INTO t SELECT 1, '{day}'::DATE, '{day}'::DATE::TIMESTAMP, '{day}'::DATE::TIMESTAMPTZ")
+    stats = json.loads(of_kind(commit(table), "add")[0]["stats"])
+    assert (stats["minValues"], stats["maxValues"]) == ({"i": 1}, {"i": 1})
+    assert values(lake, f"SELECT i FROM t WHERE d = '{day}'::DATE AND t = '{day}'::DATE") == [1]
+
+
 def test_a_nan_leaves_a_column_without_bounds(lake: lakedbapi.Connection, table: Path) -> None:
     """Spark takes it for the greatest value."""
     lake.execute("CREATE TABLE t (f DOUBLE, g FLOAT, h DOUBLE)")
@@ -324,6 +334,7 @@ def test_an_insert_only_merge_leaves_files_alone(lake: lakedbapi.Connection, tab
     )
     assert of_kind(commit(table), "remove") == []
     assert len(of_kind(commit(table), "add")) == 1
+    assert info(table)["isBlindAppend"] is False  # It looked for the rows.
 
 
 def test_a_row_that_is_matched_twice_is_an_error(lake: lakedbapi.Connection, table: Path) -> None:

@@ -15,6 +15,8 @@ import pytest
 import lakedbapi
 from lakedbapi.dml import new_rows
 from lakedbapi.errors import IntegrityError, NotSupportedError, OperationalError, ProgrammingError
+from lakedbapi.formats.delta.actions import Protocol
+from lakedbapi.formats.delta.writer_features import with_features
 from tests.formats.delta.committed import commit, info, of_kind, rows, values, versions
 from tests.formats.delta.conftest import Connect
 
@@ -440,6 +442,51 @@ def test_properties_for_the_protocol_are_not_stored(lake: lakedbapi.Connection, 
     lake.execute("ALTER TABLE t SET ('delta.feature.changeDataFeed' = 'supported')")
     assert "changeDataFeed" in protocol(table)["writerFeatures"]
     assert not [name for name in metadata(table)["configuration"] if "feature" in name or "Version" in name]
+
+
+@pytest.mark.parametrize("word", ["supported", "enabled", "Supported"])
+def test_features_are_switched_on_by_name(lake: lakedbapi.Connection, table: Path, word: str) -> None:
+    lake.execute(f"CREATE TABLE t (i INTEGER) WITH ('delta.feature.changeDataFeed' = '{word}')")
+    assert "changeDataFeed" in protocol(table)["writerFeatures"]
+
+
+@pytest.mark.parametrize("policy", ["v2", "V2"])
+def test_a_policy_for_checkpoints_is_a_feature(lake: lakedbapi.Connection, table: Path, policy: str) -> None:
+    """Without it, other writers make checkpoints that readers of old do not know."""
+    lake.execute("CREATE TABLE t (i INTEGER) WITH ('delta.checkpointPolicy' = 'classic')")
+    assert "v2Checkpoint" not in protocol(table)["writerFeatures"]
+    lake.execute(f"ALTER TABLE t SET ('delta.checkpointPolicy' = '{policy}')")
+    assert "v2Checkpoint" in protocol(table)["writerFeatures"]
+    assert "v2Checkpoint" in protocol(table)["readerFeatures"]
+    for number in range(10):
+        lake.execute("INSERT INTO t VALUES (?)", [number])
+    with lakedbapi.connect(f"delta:///{table.parent}") as fresh:
+        assert values(fresh, "SELECT count(*) FROM t") == [10]
+
+
+def test_features_for_readers_are_all_named_for_writers() -> None:
+    """Those of the old reader version 2 as well, which some writer features leave out."""
+    raised = with_features(Protocol(2, 7, None, ("appendOnly",)), {"deletionVectors"})
+    assert raised.reader_features == ("columnMapping", "deletionVectors")
+    assert raised.writer_features == ("appendOnly", "columnMapping", "deletionVectors")
+
+
+def test_a_table_for_writers_to_come_is_not_written(lake: lakedbapi.Connection, table: Path) -> None:
+    lake.execute("CREATE TABLE t (i INTEGER)")
+    (table / "_delta_log" / f"{1:020}.json").write_text(
+        json.dumps({"protocol": {"minReaderVersion": 1, "minWriterVersion": 8}}) + "\n"
+    )
+    assert values(lake, "SELECT count(*) FROM t") == [0]
+    with pytest.raises(NotSupportedError, match="a writer of version 8; versions up to 7"):
+        lake.execute("INSERT INTO t VALUES (1)")
+
+
+def test_properties_that_go_are_told(lake: lakedbapi.Connection, table: Path) -> None:
+    lake.execute("CREATE TABLE t (i INTEGER) WITH ('owner' = 'me', 'other' = 'stays')")
+    lake.execute("ALTER TABLE t UNSET ('owner')")
+    told = info(table)
+    assert told["operation"] == "UNSET TBLPROPERTIES"
+    assert told["operationParameters"] == {"properties": '["owner"]', "ifExists": "true"}
 
 
 def test_an_append_only_table_is_not_replaced(lake: lakedbapi.Connection) -> None:
