@@ -185,8 +185,8 @@ class Maintenance(ABC):
     def remove_orphans(
         self, older_than: datetime | None, *, table: TableInfo | None = None, dry_run: bool = False
     ) -> Sequence[str]:
-        """Remove files in the data path, or in that of one table, that the catalog does not know, last changed before
-        `older_than` (None = all). Returns their paths."""
+        """Remove files in the data path and the folders of tables elsewhere, or in that of one table, that the catalog
+        does not know, last changed before `older_than` (None = all). Returns their paths."""
 
     @abstractmethod
     def vacuum(

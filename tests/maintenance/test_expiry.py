@@ -208,6 +208,54 @@ def test_inlined_rows_of_a_renamed_table_stay_where_a_snapshot_has_its_old_name(
     assert sqlite("SELECT k FROM t AT (VERSION => 2)") == [(1,)]
 
 
+def test_the_columns_that_inlined_rows_were_stored_with_stay(sqlite: Kept) -> None:
+    sqlite("CREATE TABLE t (a INTEGER, b INTEGER)")
+    sqlite("INSERT INTO t VALUES (1, 2)")
+    sqlite("ALTER TABLE t RENAME a TO c")
+    sqlite("ALTER TABLE t DROP COLUMN b")
+    sqlite(EXPIRE_ALL)
+    with lakedbapi.connect(sqlite.url) as connection:
+        assert Lake(connection)("SELECT * FROM t") == [(1,)]
+
+
+def test_what_is_gone_of_a_table_is_told_by_the_table(sqlite: Kept) -> None:
+    """Other programs may end no files with it; deletes in the catalog end with their file."""
+    sqlite("CREATE TABLE t (k INTEGER)")
+    sqlite("INSERT INTO t SELECT i FROM range(20) r(i)")
+    sqlite("CREATE TABLE u AS SELECT i FROM range(20) r(i)")
+    sqlite("DELETE FROM u WHERE i = 1")
+    sqlite("INSERT INTO u SELECT i FROM range(20) r(i)")
+    sqlite("DELETE FROM u WHERE i = 2")
+    sqlite("DROP TABLE t")
+    sqlite.catalog("UPDATE ducklake_data_file SET end_snapshot = NULL WHERE table_id = 1")
+    sqlite("CALL ducklake_rewrite_data_files('lake', 'u', delete_threshold => 0.1)")
+    sqlite(EXPIRE_ALL)
+    files = [id for (id,) in sqlite.catalog("SELECT data_file_id FROM ducklake_data_file WHERE table_id = 2")]
+    assert sqlite.catalog("SELECT * FROM ducklake_data_file WHERE table_id = 1") == []
+    assert {id for (id,) in sqlite.catalog("SELECT file_id FROM ducklake_inlined_delete_2")} <= set(files)
+    assert len(sqlite(CLEANUP)) == 2
+    assert sqlite("SELECT count(*) FROM u") == [(37,)]
+
+
+def test_no_values_are_left_where_the_inlined_tables_could_not_be_dropped(
+    kept: Kept, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept("CREATE TABLE t (k INTEGER)")
+    kept("INSERT INTO t VALUES (1), (2)")
+    kept("DELETE FROM t WHERE k = 1")
+    kept("DROP TABLE t")
+
+    def interrupted(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr("lakedbapi.formats.ducklake.expiry.DropTable", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            kept(EXPIRE_ALL)
+    assert kept.catalog("SELECT * FROM ducklake_table") == []
+    assert kept.catalog("SELECT * FROM ducklake_inlined_data_1_1") == []
+
+
 def test_a_file_that_is_entered_twice_goes_with_its_last_entry(sqlite: Kept) -> None:
     sqlite("CREATE TABLE t (k INTEGER)")
     sqlite("INSERT INTO t SELECT i FROM range(20) r(i)")
@@ -361,6 +409,7 @@ def test_nothing_is_left_of_dropped_objects(kept: Kept) -> None:
     kept("DELETE FROM s.t WHERE k = 3")
     kept("DELETE FROM s.t WHERE k BETWEEN 20 AND 50")
     kept("CALL ducklake_set_option('lake', 'parquet_compression', 'zstd', schema => 's', table_name => 't')")
+    kept("CALL ducklake_set_option('lake', 'parquet_compression', 'gzip', schema => 's')")
     kept("CREATE TABLE f (k BIGINT)")
     kept(f"CALL ducklake_add_data_files('lake', 'f', '{added}')")
     kept("CREATE VIEW v AS SELECT * FROM s.t")

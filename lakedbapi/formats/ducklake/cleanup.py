@@ -17,7 +17,7 @@ from sqlalchemy import delete, select
 from sqlalchemy.engine import Connection
 
 from lakedbapi.formats.ducklake.paths import resolve
-from lakedbapi.formats.ducklake.stored_files import entered_paths, normalized, table_directories
+from lakedbapi.formats.ducklake.stored_files import entered_paths, listed, normalized, table_directories
 
 if TYPE_CHECKING:
     from lakedbapi.formats.ducklake.catalog import DuckLakeCatalog
@@ -55,7 +55,9 @@ def cleanup(
         full = resolve(catalog.data_path, path, is_relative)
         if only is not None and normalized(full) not in only:
             continue
-        if path and not full.endswith("/") and full.startswith(below) and (older_than is None or start < older_than):
+        # Nobody knows since when a file waits whose time was not noted.
+        is_old = older_than is None or (start is not None and start < older_than)
+        if path and not full.endswith("/") and full.startswith(below) and is_old:
             due.setdefault(full, []).append(path)
     needless = [path for path in due if normalized(path) not in entered]
     if dry_run:
@@ -73,8 +75,12 @@ def remove_orphans(
     catalog: DuckLakeCatalog, older_than: datetime | None, *, below: str, dry_run: bool
 ) -> Sequence[str]:
     """Remove files that the catalog does not know; see `Maintenance.remove_orphans`."""
-    # Listed before the catalog is read: what is committed in between is known then.
-    found = catalog.storage.list(catalog.data_path)
+    with catalog.backend.read() as connection:
+        directories = table_directories(connection, catalog.backend.tables, catalog.data_path)
+    # Listed before the catalog is asked for files: what is committed in between is known then.
+    found = listed(
+        catalog.storage, catalog.data_path, [path for path in directories.values() if path.startswith(below)]
+    )
     path = found.column("path")
     candidate = pc.and_(pc.match_substring_regex(path, _OWN_NAME), pc.starts_with(path, below))
     if older_than is not None:

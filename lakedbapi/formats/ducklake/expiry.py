@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import Table, and_, delete, exists, func, insert, not_, or_, select
+from sqlalchemy import Table, and_, delete, exists, func, insert, not_, or_, select, true
 from sqlalchemy.engine import Connection
 from sqlalchemy.schema import DropTable
 from sqlalchemy.sql import ColumnElement
@@ -137,13 +137,16 @@ class _Expiry:
         for table_id, sources in self._inlined():
             dropped = self._dropped_at(table_id)
             for source in sources:
-                begin, end = source.table.c[source.begin], source.table.c[source.end]
-                self._delete(source.table, self._unseen(source.table, begin, func.coalesce(end, dropped)))
                 # Those of older columns stay, also when empty: a DuckDB at work remembers which ones there are.
                 if table_id in gone:
                     registered = self._tables.inlined_data_tables
                     self._delete(registered, registered.c.table_name == source.table.name)
+                    # No values may be left in it if nobody gets to drop it.
+                    self._delete(source.table, true())
                     self.needless.append(source.table)
+                else:
+                    begin, end = source.table.c[source.begin], source.table.c[source.end]
+                    self._delete(source.table, self._unseen(source.table, begin, func.coalesce(end, dropped)))
 
     def _dropped_at(self, table_id: int) -> int | None:
         """The snapshot that dropped the table; None if it is live. Its inlined rows do not end there."""
@@ -187,6 +190,9 @@ class _Expiry:
             (tables.macro_parameters, tables.macro, "macro_id"),
         ):
             self._delete(part, not_(exists().where(whole.c[key] == part.c[key])))
+        metadata = tables.metadata
+        is_there = exists().where(tables.schema.c.schema_id == metadata.c.scope_id)
+        self._delete(metadata, and_(metadata.c.scope == "schema", not_(is_there)))
 
     def _forget_facts_about(self, table_ids: Sequence[int]) -> None:
         """What is not versioned, of tables that are gone for good."""

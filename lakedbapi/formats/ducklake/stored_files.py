@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -13,6 +13,7 @@ from sqlalchemy.engine import Connection
 from lakedbapi.formats.ducklake.columnar import fetch_table
 from lakedbapi.formats.ducklake.metadata import Tables
 from lakedbapi.formats.ducklake.paths import resolve
+from lakedbapi.storage.filesystem import Storage
 
 _FILES = pa.schema(
     [
@@ -59,3 +60,12 @@ def entered_paths(connection: Connection, tables: Tables, directories: Mapping[i
 def normalized(path: str) -> str:
     """Equal for two spellings of one local path; URLs are taken literally."""
     return path if "://" in path else os.path.normpath(path).replace(os.sep, "/")
+
+
+def listed(storage: Storage, data_path: str, directories: Iterable[str]) -> pa.Table:
+    """All files below the data path, and in those of `directories` that lie elsewhere; columns as of `Storage.list`."""
+    roots = [data_path]
+    for directory in sorted(directories):
+        if not directory.startswith(tuple(roots)):
+            roots.append(directory)
+    return pa.concat_tables(map(storage.list, roots))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from datetime import datetime
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -19,7 +18,7 @@ from lakedbapi.formats.ducklake.objects import load_schema
 from lakedbapi.formats.ducklake.paths import resolve
 from lakedbapi.formats.ducklake.row_history import files_between
 from lakedbapi.formats.ducklake.snapshot import DuckLakeSnapshot
-from lakedbapi.formats.ducklake.stored_files import entered_paths, normalized, table_directories
+from lakedbapi.formats.ducklake.stored_files import entered_paths, listed, normalized, table_directories
 from lakedbapi.formats.erasure import END, ORPHAN, OTHER, SCHEDULED, StoredTable, UnreachableFile
 from lakedbapi.model.catalog import TableInfo
 from lakedbapi.model.scan import RowGroup
@@ -112,7 +111,8 @@ def unreachable_files(catalog: DuckLakeCatalog, base: DuckLakeSnapshot, table: T
     """See `Erasure.unreachable`."""
     assert table.path is not None
     # Listed before the catalog is read: what is committed in between is known then.
-    found = _listed(catalog, table.path)
+    listing = listed(catalog.storage, catalog.data_path, [table.path])
+    found = dict(zip(listing.column("path").to_pylist(), listing.column("mtime").to_pylist(), strict=True))
     with base.reading() as connection:
         directories = table_directories(connection, catalog.backend.tables, catalog.data_path)
         entered = set(map(normalized, entered_paths(connection, catalog.backend.tables, directories).to_pylist()))
@@ -128,18 +128,6 @@ def unreachable_files(catalog: DuckLakeCatalog, base: DuckLakeSnapshot, table: T
             if path in found or catalog.storage.exists(path):
                 files.append(file)
     return files
-
-
-def _listed(catalog: DuckLakeCatalog, table_path: str) -> dict[str, datetime | None]:
-    """When each file below the data path and in the table's folder was changed last."""
-    roots = [catalog.data_path]
-    if not table_path.startswith(catalog.data_path):
-        roots.append(table_path)
-    found: dict[str, datetime | None] = {}
-    for root in roots:
-        listing = catalog.storage.list(root)
-        found.update(zip(listing.column("path").to_pylist(), listing.column("mtime").to_pylist(), strict=True))
-    return found
 
 
 def _scheduled(connection: Connection, catalog: DuckLakeCatalog) -> dict[str, None]:
