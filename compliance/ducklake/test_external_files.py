@@ -176,3 +176,18 @@ def test_a_file_that_duckdb_adds_is_read_by_connections_that_are_open(shared: Sh
     shared.theirs.execute(f"CALL ducklake_add_data_files('lake', 't', '{external}/part.parquet')")
     assert plain.execute("SELECT count(s) FROM t").fetchone() == (100,)
     plain.close()
+
+
+def test_times_that_are_finer_in_a_file_are_found_as_each_reads_them(
+    shared: Shared, peer: Peer, tmp_path: Path
+) -> None:
+    """DuckDB 2 rounds where DuckDB 1 cuts off."""
+    times = "make_timestamp_ns(9_999_999_999), make_timestamp_ns(8_000_000_001)"
+    peer.execute(f"COPY (SELECT unnest([{times}]) AS t) TO '{tmp_path}/fine.parquet'")
+    for program in shared.both:
+        shared.theirs.execute("CREATE OR REPLACE TABLE t (t TIMESTAMP)")
+        program.execute(f"CALL ducklake_add_data_files('lake', 't', '{tmp_path}/fine.parquet')")
+        for reader in shared.both:
+            values = [value for (value,) in reader.rows("SELECT CAST(t AS VARCHAR) FROM t")]
+            for value in values:
+                assert reader.value(f"SELECT count(*) FROM t WHERE t = '{value}'") == 1, (reader.name, value)

@@ -35,11 +35,13 @@ _SMALLER: Mapping[str, str] = {
     "uint64": "uint8 uint16 uint32",
     "float64": "float32",
     "timestamp": "timestamp_s timestamp_ms timestamp_ns",
-    "timestamp_s": "timestamp timestamp_ms timestamp_ns",
-    "timestamp_ms": "timestamp timestamp_s timestamp_ns",
+    "timestamp_s": "timestamp timestamp_ms",
+    "timestamp_ms": "timestamp timestamp_s",
     "timestamp_ns": "timestamp timestamp_s timestamp_ms",
 }
 """Types of columns in files, besides the same one, that a column of a table can be read from."""
+_PRECISION = ("timestamp_s", "timestamp_ms", "timestamp", "timestamp_ns")
+"""Values of a finer type are cut or rounded when they are read, as the version of the engine does it."""
 _UNBOUNDED = frozenset("blob json interval timetz uuid int128 uint128 variant geometry".split())
 """Types whose bounds in footers are not used."""
 _LONGEST_BOUND = 32
@@ -56,10 +58,14 @@ class _Rules:
 
 @dataclass
 class _Leaf:
-    """A column of the table without fields inside, and where its statistics come from: a leaf column of the file."""
+    """A column of the table without fields inside, and where its statistics come from: a leaf column of the file.
+
+    `is_exact`: values are read as the file has them.
+    """
 
     field: Field
     number: int
+    is_exact: bool
 
 
 def add_files(
@@ -143,6 +149,7 @@ def _described(context: Context, catalog: Catalog, table: TableInfo, path: str, 
         record_count=footer.record_count,
         file_size_bytes=footer.file_size_bytes,
         footer_size=footer.footer_size,
+        row_group_count=footer.row_group_count,
         stats=stats,
         partition_id=spec.id if spec is not None and has_keys else None,
         partition_values=tuple(bounds[key.field_id][0] for key in spec.fields) if spec is not None and has_keys else (),
@@ -216,18 +223,20 @@ class _Mapping:
         elif isinstance(inner, List) and (pa.types.is_list(type) or pa.types.is_large_list(type)):
             self._add("list", type.value_type, inner.element, (*path, "element"), number)
         else:
-            self._check_type(type, field, path)
-            self.leaves.append(_Leaf(field, self._leaf_number))
+            found = self._checked_type(type, field, path)
+            self.leaves.append(_Leaf(field, self._leaf_number, not _is_finer(found, field.type)))
             self._leaf_number += 1
 
-    def _check_type(self, type: pa.DataType, field: Field, path: tuple[str, ...]) -> None:
+    def _checked_type(self, type: pa.DataType, field: Field, path: tuple[str, ...]) -> Type:
+        """The type in the file, which can be read as that of the table's column."""
         found = self._type_of(type)
-        if not _fits(found, field.type):
+        if found is None or not _fits(found, field.type):
             raise DataError(
                 f"{self._path}: column {'.'.join(path)!r} is {str(type) if found is None else sql_type(found)} in the "
                 f"file, which cannot be read as the {sql_type(field.type)} that table {self._table.name} has: insert "
                 "its rows with INSERT … SELECT instead"
             )
+        return found
 
     def _type_of(self, type: pa.DataType) -> Type | None:
         if _leaf_count(type) != 1 or pa.types.is_nested(type):
@@ -265,10 +274,13 @@ def _leaf_count(type: pa.DataType) -> int:
     return 1
 
 
-def _fits(found: Type | None, wanted: Type) -> bool:
-    """Whether a column of the type `wanted` can be read from one of the type `found` without loss."""
-    if found is None:
-        return False
+def _is_finer(found: Type, wanted: Type) -> bool:
+    names = [type.name if isinstance(type, Scalar) else "" for type in (found, wanted)]
+    return all(name in _PRECISION for name in names) and _PRECISION.index(names[0]) > _PRECISION.index(names[1])
+
+
+def _fits(found: Type, wanted: Type) -> bool:
+    """Whether a column of the type `wanted` can be read from one of the type `found`."""
     if found == wanted:
         return True
     if isinstance(found, Decimal) and isinstance(wanted, Decimal):
@@ -289,7 +301,7 @@ def _bound_texts(
     items: list[tuple[int, Field, Any, Any]] = []
     for leaf in leaves:
         statistics = footer.leaves[leaf.number]
-        if _is_usable(leaf.field.type, statistics):
+        if leaf.is_exact and _is_usable(leaf.field.type, statistics):
             items.append((leaf.field.id, leaf.field, statistics.lower, statistics.upper))
     items += [(id, field, value, value) for id, (field, value) in folder_values.items()]
     if not items:

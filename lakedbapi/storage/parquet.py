@@ -69,6 +69,7 @@ class Footer:
     record_count: int
     file_size_bytes: int
     footer_size: int
+    row_group_count: int
     leaves: tuple[LeafStatistics, ...]
     logical_types: tuple[str, ...]
 
@@ -86,6 +87,7 @@ def read_footer(storage: Storage, path: str) -> Footer:
             metadata.num_rows,
             size,
             footer_size,
+            metadata.num_row_groups,
             tuple(_leaf(metadata, number) for number in columns),
             tuple(metadata.schema.column(number).logical_type.type for number in columns),
         )

@@ -185,6 +185,33 @@ def test_types_must_fit(lake: Lake, write: Write) -> None:
         lake(f"CALL lake.add_data_files('d', '{write(pa.table({'d': pa.array([1], pa.decimal128(5, 1))}))}')")
 
 
+@pytest.mark.parametrize("type", ["TIMESTAMP_S", "TIMESTAMP_MS"])
+def test_nanoseconds_are_no_seconds_and_milliseconds(lake: Lake, write: Write, type: str) -> None:
+    """DuckDB 1.5 could not read the table any more."""
+    lake(f"CREATE TABLE t (t {type})")
+    rows = pa.table({"t": pa.array([0], pa.timestamp("ns"))})
+    with pytest.raises(DataError, match="'t' is TIMESTAMP_NS in the file"):
+        lake(f"CALL lake.add_data_files('t', '{write(rows)}')")
+
+
+@pytest.mark.parametrize(
+    ("type", "unit"), [("TIMESTAMP", "ns"), ("TIMESTAMP_MS", "us"), ("TIMESTAMP_S", "ms"), ("TIMESTAMP_S", "us")]
+)
+def test_times_that_are_finer_in_a_file_are_found_as_they_are_read(
+    lake: Lake, write: Write, type: str, unit: str
+) -> None:
+    per_second = {"ms": 10**3, "us": 10**6, "ns": 10**9}[unit]
+    rows = pa.table({"t": pa.array([10 * per_second - 1, 8 * per_second + 1], pa.timestamp(unit))})
+    lake(f"CREATE TABLE t (t {type})")
+    lake(f"CALL lake.add_data_files('t', '{write(rows)}')")
+    lake.commit()
+    values = [value for (value,) in lake("SELECT CAST(t AS VARCHAR) FROM t")]
+    for value in values:
+        assert lake(f"SELECT count(*) FROM t WHERE t = '{value}'") == [(1,)]
+    assert lake(f"SELECT count(*) FROM t WHERE t >= '{max(values)}'") == [(1,)]
+    assert lake("SELECT CAST(min(t) AS VARCHAR), CAST(max(t) AS VARCHAR) FROM t") == [(min(values), max(values))]
+
+
 def test_constraints_hold_for_files_too(lake: Lake, write: Write) -> None:
     lake("CREATE TABLE t (i INTEGER, s VARCHAR NOT NULL)")
     with pytest.raises(IntegrityError, match="'s' of table t is NOT NULL"):

@@ -190,8 +190,16 @@ def _one(table: pa.Table, name: str) -> pa.Array:
 def _bound(found: pa.Table, name: str, type: Type) -> pa.Array:
     if isinstance(type, Scalar) and type.name in _UNBOUNDED:
         return pa.nulls(found.num_rows, arrow_type(type))
-    return parse_text(_one(found, name), type)
+    texts = _one(found, name)
+    digits = _FRACTION_DIGITS.get(type.name) if isinstance(type, Scalar) else None
+    if digits is not None:
+        finer = pc.match_substring_regex(texts, rf"\.\d{{{digits + 1}}}")
+        texts = pc.if_else(finer, pa.scalar(None, pa.string()), texts)
+    return parse_text(texts, type)
 
+
+_FRACTION_DIGITS = {"timestamp_s": 0, "timestamp_ms": 3, "timestamp": 6}
+"""Texts with more are of a file of another program, whose finer values are rounded when they are read."""
 
 _PARTITION_VALUES = pa.schema(
     [

@@ -14,6 +14,8 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from sqlalchemy import event, select
 
@@ -316,10 +318,15 @@ def test_a_1_1_catalog_is_told_row_groups_and_exactness(connect: Connect, tmp_pa
     exact = "SELECT min_is_exact, max_is_exact FROM ducklake_file_column_stats WHERE column_id = {}"
     assert catalog_rows(tmp_path, exact.format(1)) in ([(1, 1)], [(None, None)])
     assert catalog_rows(tmp_path, exact.format(2)) in ([], [(0, 0)], [(None, None)])
-    run("DELETE FROM t WHERE i < 10")
+    added = tmp_path / "lake" / "data" / "added.parquet"
+    pq.write_table(pa.table({"i": pa.array(range(100), pa.int32()), "s": ["x"] * 100}), added, row_group_size=40)
+    run(f"CALL lake.add_data_files('t', '{added}')")
+    of_added = "SELECT row_group_count FROM ducklake_data_file WHERE path LIKE '%added.parquet'"
+    assert catalog_rows(tmp_path, of_added) == [(3,)]
+    run("DELETE FROM t WHERE s <> 'x' AND i < 10")
     assert catalog_rows(tmp_path, "SELECT format, row_group_count FROM ducklake_delete_file") == [("parquet", 1)]
     catalog_rows(tmp_path, "UPDATE ducklake_table_column_stats SET min_is_exact = 1, max_is_exact = 1")
-    run("DELETE FROM t WHERE i = 10")
+    run("DELETE FROM t WHERE s <> 'x' AND i = 10")
     flags = catalog_rows(tmp_path, "SELECT DISTINCT min_is_exact, max_is_exact FROM ducklake_table_column_stats")
     assert flags == [(0, 0)]
 
