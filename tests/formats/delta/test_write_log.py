@@ -119,13 +119,32 @@ def test_a_checkpoint_leaves_out_expired_tombstones(lake: lakedbapi.Connection, 
     assert all(add["dataChange"] is False for add in adds)
 
 
+def test_a_tombstone_without_a_time_is_expired(lake: lakedbapi.Connection, table: Path) -> None:
+    lake.execute("CREATE TABLE t AS SELECT 1 AS i")
+    lake.execute("TRUNCATE t")
+    lake.execute("INSERT INTO t VALUES (2)")
+    path = log(table, f"{1:020}.json")[0]
+    actions = commit(table, 1)
+    del of_kind(actions, "remove")[0]["deletionTimestamp"]
+    path.write_text("".join(json.dumps(action) + "\n" for action in actions))
+    with lakedbapi.connect(f"delta:///{table.parent}", autocommit=True) as fresh:
+        fresh.execute("CHECKPOINT")
+    (checkpoint,) = log(table, "*.checkpoint.parquet")
+    stored = pq.read_table(checkpoint)
+    assert stored["remove"].null_count == stored.num_rows
+
+
 def test_old_log_files_end_at_a_checkpoint(lake: lakedbapi.Connection, table: Path) -> None:
     lake.execute("CREATE TABLE t (i BIGINT) WITH ('delta.checkpointInterval' = '5')")
     for number in range(9):
         lake.execute("INSERT INTO t VALUES (?)", [number])
+    others = [f"{2:020}.{4:020}.compacted.json", f"{3:020}.crc", f"{5:020}.crc", "_autostats", "mine.json"]
+    for name in others:
+        (table / "_delta_log" / name).write_text("")
     age(log(table, "*"), 40)
     lake.execute("INSERT INTO t VALUES (9)")
     assert versions(table) == [5, 6, 7, 8, 9, 10]
+    assert [name for name in others if (table / "_delta_log" / name).exists()] == others[2:]
     with lakedbapi.connect(f"delta:///{table.parent}") as fresh:
         assert values(fresh, "SELECT count(*) FROM t") == [10]
         assert values(fresh, "SELECT count(*) FROM t VERSION AS OF 5") == [5]

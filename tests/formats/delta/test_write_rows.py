@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from urllib.parse import unquote
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
@@ -22,7 +23,7 @@ from lakedbapi.formats.delta import housekeeping
 from lakedbapi.formats.delta.table import DeltaTable
 from tests.formats.delta.committed import commit, info, of_kind, rows, values, versions
 from tests.formats.delta.conftest import Connect
-from tests.formats.delta.writing import Table
+from tests.formats.delta.writing import DV, Table
 
 REWRITING = "WITH ('delta.enableDeletionVectors' = 'false')"
 
@@ -503,6 +504,43 @@ def test_an_append_only_table_takes_no_deletes(lake: lakedbapi.Connection) -> No
         with pytest.raises(NotSupportedError, match="append-only"):
             lake.execute(sql)
     assert values(lake, "SELECT count(*) FROM t") == [10]
+
+
+def test_a_file_that_loses_rows_keeps_all_that_is_known_of_it(lake: lakedbapi.Connection, table: Path) -> None:
+    written = Table(table).create([("a", "long"), ("p", "string")], ["p"], DV, delta_enableDeletionVectors="true")
+    known = {
+        "partitionValues": {"p": "x"},
+        "modificationTime": 12_345,
+        "tags": {"INSERTION_TIME": "7", "k": None},
+        "baseRowId": 5,
+        "defaultRowCommitVersion": 3,
+        "clusteringProvider": "liquid",
+        "stats": '{"numRecords":100,"minValues":{"a":0},"maxValues":{"a":99},"nullCount":{"a":0}}',
+    }
+    first = written.file("p=x/a.parquet", pa.table({"a": range(100)}), **known)
+    written.commit(first)
+    lake.execute("DELETE FROM t WHERE a = 7")
+    (add,), (removed,) = of_kind(commit(table), "add"), of_kind(commit(table), "remove")
+    vector = add.pop("deletionVector")
+    assert json.loads(add.pop("stats")) == {**json.loads(known["stats"]), "tightBounds": False}
+    assert add == {name: value for name, value in first["add"].items() if name != "stats"}
+    lake.execute("DELETE FROM t WHERE a = 8")
+    again = of_kind(commit(table), "remove")[0]
+    told = ("path", "partitionValues", "size", "baseRowId", "defaultRowCommitVersion")
+    expected = {**{name: first["add"][name] for name in told}, "extendedFileMetadata": True, "dataChange": True}
+    for found, other in ((removed, {}), (again, {"deletionVector": vector})):
+        assert found.pop("deletionTimestamp") > 12_345
+        assert found == {**expected, **other}
+
+
+def test_a_table_of_a_newer_writer_is_not_written(lake: lakedbapi.Connection, table: Path) -> None:
+    written = Table(table).create([("a", "long")], protocol={"minReaderVersion": 1, "minWriterVersion": 8})
+    written.commit(written.file("a.parquet", pa.table({"a": [1]})))
+    assert values(lake, "SELECT a FROM t") == [1]
+    for sql in ("INSERT INTO t VALUES (2)", "DELETE FROM t", "ALTER TABLE t SET ('x' = 'y')", "DROP TABLE t"):
+        with pytest.raises(NotSupportedError, match="writer of version 8"):
+            lake.execute(sql)
+    assert versions(table) == [0, 1]
 
 
 def test_a_table_with_an_unknown_feature_is_not_written(lake: lakedbapi.Connection, table: Path) -> None:
