@@ -123,6 +123,16 @@ def test_vectors_at_two_places_of_a_file_are_two(table: Table) -> None:
     assert paths(table) == []
 
 
+def test_a_vector_without_a_place_is_another_than_one_at_the_beginning(table: Table) -> None:
+    vector = {"storageType": "u", "pathOrInlineDv": "vBn[lx{q8@P<9BNH/isA", "sizeInBytes": 36, "cardinality": 2}
+    add = with_vector(table.file("a.parquet", [1, 2, 3]), vector)
+    table.commit(add)
+    table.commit(remove(with_vector(add, {**vector, "offset": 0})))
+    assert paths(table) == ["a.parquet"]
+    table.commit(remove(add))
+    assert paths(table) == []
+
+
 def test_an_add_of_a_live_file_takes_its_place(connect: Connect, table: Table) -> None:
     add = table.file("a.parquet", [1, 2])
     table.commit(add)

@@ -80,3 +80,26 @@ def test_times_of_commits_are_those_of_files_where_the_feature_is_missing(
     lake.execute("INSERT INTO t VALUES (10)")
     assert values(lake, "SELECT snapshot_id FROM history('t') ORDER BY ALL") == [0, 1, 2, 3, 4]
     assert values(connect(tmp_path), "SELECT count(*) FROM t VERSION AS OF 1") == [3]
+
+
+@pytest.mark.parametrize(
+    ("properties", "length"),
+    [
+        ("", 0),
+        ("'delta.randomPrefixLength' = '5'", 0),
+        ("'delta.randomizeFilePrefixes' = 'true'", 2),
+        ("'delta.randomizeFilePrefixes' = 'true', 'delta.randomPrefixLength' = '5'", 5),
+    ],
+)
+def test_files_of_vectors_lie_in_directories_with_random_names_where_that_is_asked(
+    tmp_path: Path, connect: Connect, properties: str, length: int
+) -> None:
+    lake = connect(tmp_path, autocommit=True)
+    lake.execute("CREATE TABLE t (i BIGINT)" + f" WITH ({properties})" * bool(properties))
+    lake.execute("INSERT INTO t SELECT i FROM range(1000) r(i)")
+    lake.execute("DELETE FROM t WHERE i * i % 7 = 2")
+    (add,) = of_kind(commit(tmp_path / "t"), "add")
+    assert len(add["deletionVector"]["pathOrInlineDv"]) == length + 20
+    (file,) = (tmp_path / "t").rglob("deletion_vector_*.bin")
+    assert str(file.parent.relative_to(tmp_path / "t")) == (add["deletionVector"]["pathOrInlineDv"][:length] or ".")
+    assert values(connect(tmp_path), "SELECT count(*) FROM t WHERE i * i % 7 = 2") == [0]

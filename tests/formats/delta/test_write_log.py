@@ -51,6 +51,7 @@ def test_a_checkpoint_stands_for_the_log_before_it(lake: lakedbapi.Connection, t
     (checkpoint,) = log(table, "*.checkpoint.parquet")
     assert checkpoint.name == f"{10:020}.checkpoint.parquet"
     stored = pq.read_table(checkpoint)
+    assert b"ARROW:schema" not in (pq.read_metadata(checkpoint).metadata or {})
     hint = json.loads((table / "_delta_log" / "_last_checkpoint").read_text())
     assert (hint["version"], hint["size"], hint["numOfAddFiles"]) == (10, stored.num_rows, 9)
     assert hint["sizeInBytes"] == checkpoint.stat().st_size
