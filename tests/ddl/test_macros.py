@@ -161,3 +161,27 @@ def test_macros_of_other_programs_are_guarded(lake: Lake, connect: Callable[[], 
     with pytest.raises(ProgrammingError, match="macro 'f' is not run: the function read_text is not allowed"):
         fresh("SELECT f()")
     assert fresh("SELECT 1") == [(1,)]
+
+
+def test_views_and_macros_of_other_dialects_are_listed_and_not_run(
+    lake: Lake, connect: Callable[[], Lake], tmp_path: Path
+) -> None:
+    lake("CREATE VIEW v AS SELECT 1 AS one")
+    lake("CREATE MACRO m(a) AS a + 1")
+    lake("CREATE MACRO tm(a) AS TABLE SELECT a AS x")
+    lake.commit()
+    with closing(sqlite3.connect(tmp_path / "lake" / "catalog.sqlite")) as catalog, catalog:
+        catalog.execute("UPDATE ducklake_view SET dialect = 'spark', sql = 'SELECT `x` FROM t LATERAL VIEW f(x)'")
+        catalog.execute("UPDATE ducklake_macro_impl SET dialect = 'spark'")
+    lake("CREATE TABLE t AS SELECT 5 AS i")  # The next snapshot that has other objects is read anew.
+    lake.commit()
+    other = connect()
+    assert other("SELECT table_type FROM information_schema.tables WHERE table_name = 'v'") == [("VIEW",)]
+    for query in ("SELECT * FROM v", "SELECT m(1)", "SELECT * FROM tm(1)"):
+        with pytest.raises(NotSupportedError, match="dialect 'spark'"):
+            other(query)
+    assert other("SELECT i FROM t") == [(5,)]
+    for statement in ("DROP VIEW v", "DROP MACRO m", "DROP MACRO TABLE tm"):
+        other(statement)
+    other.commit()
+    assert other("SELECT table_name FROM information_schema.tables WHERE table_catalog = 'lake'") == [("t",)]
