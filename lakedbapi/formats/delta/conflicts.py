@@ -47,7 +47,9 @@ def check_commit(plan: Plan, version: int, actions: Actions) -> None:
         raise _conflict(plan, version, "altered the table", "MetadataChanged")
     adds, removes = _data_changes(actions.adds), _data_changes(actions.removes)
     if plan.reads_table and (adds.num_rows or removes.num_rows):
-        raise _conflict(plan, version, "changed rows of the table, which this one read", "ConcurrentAppend")
+        came = pc.invert(pc.is_in(adds["path"], value_set=removes["path"].combine_chunks()))
+        kind = "ConcurrentAppend" if pc.any(came).as_py() else "ConcurrentDeleteRead"
+        raise _conflict(plan, version, "changed rows of the table, which this one read", kind)
 
 
 def check_new_files(catalog: DeltaCatalog, plan: Plan, head: TableState, since: Mapping[int, Actions]) -> None:

@@ -210,6 +210,24 @@ def test_rows_do_not_get_into_a_table_that_was_put_back(pair: Pair, table: Path)
     assert fresh_values(table, "SELECT count(*) FROM t") == [100]
 
 
+@pytest.mark.parametrize(
+    ("theirs", "kind"),
+    [
+        ("INSERT INTO t VALUES (1000, 'x')", "ConcurrentAppend"),
+        ("UPDATE t SET s = 'u' WHERE i = 5", "ConcurrentAppend"),
+        ("DELETE FROM t WHERE i = 5", "ConcurrentDeleteRead"),
+        ("DELETE FROM t WHERE i < 100", "ConcurrentDeleteRead"),
+    ],
+)
+def test_a_conflict_says_what_was_read(pair: Pair, theirs: str, kind: str) -> None:
+    first, second = pair
+    begin(first, theirs)
+    begin(second, "INSERT INTO t SELECT i + 500, s FROM t")
+    first.commit()
+    with pytest.raises(ConflictError, match=rf"which this one read.*\({kind}\)"):
+        second.commit()
+
+
 def test_rows_that_were_only_moved_are_no_conflict(pair: Pair, table: Path) -> None:
     """As OPTIMIZE does with files that the other one does not touch."""
     first, second = pair
