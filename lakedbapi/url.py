@@ -13,7 +13,7 @@ from types import MappingProxyType
 from typing import Any
 from urllib.parse import SplitResult, parse_qsl, quote, unquote, urlencode, urlsplit
 
-from lakedbapi.errors import InterfaceError, ProgrammingError
+from lakedbapi.errors import InterfaceError, OperationalError, ProgrammingError
 from lakedbapi.model.catalog import AsOf
 
 DEFAULT_ALIAS = "lake"
@@ -120,10 +120,13 @@ def parse(database: str | os.PathLike[str], **options: Any) -> ConnectOptions:
     """The options of `connect(database, **options)`.
 
     `database` is a path, a URL or DuckDB's ATTACH text. Options in a URL's query count unless `options` has them too;
-    InterfaceError for an unknown one, or for a secret in a query.
+    InterfaceError for an unknown one, or for a secret in a query. OperationalError if it cannot be told what is there.
     """
     text = os.fspath(database)
-    format, location, found = _target(text, {name: value for name, value in options.items() if value is not None})
+    try:
+        format, location, found = _target(text, {name: value for name, value in options.items() if value is not None})
+    except OSError as error:
+        raise OperationalError(f"{error.filename}: looking for it failed: {error.strerror}") from error
     return _build(format, location, found, masked(text))
 
 
@@ -463,6 +466,8 @@ def _catalog_kind(path: Path) -> str:
 
 
 def _absolute(path: str) -> str:
+    if "\0" in path or any("\ud800" <= character <= "\udfff" for character in path):
+        raise InterfaceError(f"{path!r} is no path: names of files and directories are UTF-8 without NUL")
     return re.sub("^//+", "/", os.path.abspath(os.path.expanduser(path)))
 
 

@@ -7,6 +7,14 @@ from pathlib import Path
 from lakedbapi.errors import OperationalError, ProgrammingError
 
 
+def is_there(path: Path) -> bool:
+    """Whether there is a file; OperationalError where that cannot be told, as in a directory of somebody else."""
+    try:
+        return path.exists()
+    except OSError as error:
+        raise OperationalError(f"{path}: looking for it failed: {error.strerror}") from error
+
+
 def prepare_new(path: Path, catalog: str, *, create: bool) -> None:
     """Before a database is made at `path`: make its directory. ProgrammingError unless `create`.
 

@@ -26,4 +26,6 @@ class DeltaFormat(Format):
         storage = Storage.of(location, storage_options(options))
         if storage.is_local and not create and not storage.is_directory(storage.root):
             raise ProgrammingError(f"{storage.root}: no such directory, so there are no Delta tables")
+        if storage.is_local and storage.exists(storage.root.rstrip("/")) and not storage.is_directory(storage.root):
+            raise ProgrammingError(f"{storage.root.rstrip('/')}: a file, so there are no Delta tables in it")
         return DeltaCatalog(storage, non_atomic=options.get("non_atomic", "false").casefold() == "true")

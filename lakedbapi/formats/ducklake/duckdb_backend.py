@@ -17,6 +17,7 @@ from sqlalchemy.pool import NullPool
 from sqlalchemy.util import LRUCache
 
 from lakedbapi import errors
+from lakedbapi.formats.database_files import is_there
 from lakedbapi.formats.ducklake.backend import DEFAULT_BUSY_TIMEOUT, Backend, Failure, pooled_engine
 from lakedbapi.formats.ducklake.duckdb_dialect import Connection as DuckDBConnection
 from lakedbapi.formats.ducklake.duckdb_dialect import DuckDBDialect
@@ -73,7 +74,7 @@ class DuckDBBackend(Backend):
             return DuckDBConnection(database.cursor())
 
     def _open(self) -> duckdb.DuckDBPyConnection:
-        if not self._create and not self.path.exists():
+        if not self._create and not is_there(self.path):
             raise errors.OperationalError(f"catalog {self.name}: no such file")
         try:
             database = duckdb.connect(str(self.path), config=_CONFIG)

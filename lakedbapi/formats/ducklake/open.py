@@ -9,7 +9,7 @@ from sqlalchemy import select
 
 from lakedbapi.errors import OperationalError, ProgrammingError
 from lakedbapi.formats.base import Format
-from lakedbapi.formats.database_files import prepare_new
+from lakedbapi.formats.database_files import is_there, prepare_new
 from lakedbapi.formats.ducklake.backend import Backend
 from lakedbapi.formats.ducklake.backends import backend_for
 from lakedbapi.formats.ducklake.catalog import DuckLakeCatalog
@@ -94,7 +94,7 @@ def _prepare_file(backend: Backend, options: Mapping[str, str], create: bool) ->
     if backend.kind not in _FILE_KINDS:
         return
     path = Path(backend.name)
-    if path.exists():
+    if is_there(path):
         _check_not_cut(backend, path, options)
         return
     if create:

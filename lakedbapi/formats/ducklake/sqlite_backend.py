@@ -18,6 +18,7 @@ from sqlalchemy.pool import NullPool, Pool, QueuePool
 from sqlalchemy.util import LRUCache
 
 from lakedbapi import errors
+from lakedbapi.formats.database_files import is_there
 from lakedbapi.formats.ducklake.backend import DEFAULT_BUSY_TIMEOUT, Backend, Failure, pooled_engine
 
 
@@ -50,7 +51,7 @@ class SQLiteBackend(Backend):
         return engine
 
     def _connect(self) -> sqlite3.Connection:
-        mode = "rwc" if self._create else "rw" if os.access(self.path, os.W_OK) or not self.path.exists() else "ro"
+        mode = "rwc" if self._create else "rw" if os.access(self.path, os.W_OK) or not is_there(self.path) else "ro"
         return sqlite3.connect(
             f"file:{quote(str(self.path))}?mode={mode}",
             uri=True,

@@ -11,7 +11,7 @@ from pyiceberg.catalog import load_catalog
 
 from lakedbapi.errors import NotSupportedError, ProgrammingError
 from lakedbapi.formats.base import Format
-from lakedbapi.formats.database_files import prepare_new
+from lakedbapi.formats.database_files import is_there, prepare_new
 from lakedbapi.formats.iceberg.catalog import IcebergCatalog
 from lakedbapi.formats.iceberg.failures import reported
 from lakedbapi.formats.iceberg.sources import CatalogSource, DirectorySource, FileSource, Source
@@ -49,7 +49,7 @@ def _source(location: str, options: Mapping[str, str], *, create: bool) -> Sourc
     properties = _properties(kind, location)
     if kind == "sqlite":
         file = Path(properties["uri"].removeprefix(_SQLITE))
-        if not file.exists():
+        if not is_there(file):
             prepare_new(file, "Iceberg", create=create)
     properties["py-io-impl"] = "pyiceberg.io.fsspec.FsspecFileIO"
     properties |= {_STORAGE_NAMES.get(name, name): value for name, value in storage_options.items()}
