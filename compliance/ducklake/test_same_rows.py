@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 
 from compliance.ducklake.lakes import Program, Shared, assert_same_rows, changes, columns, script, texts
+from compliance.peers.peer import PeerError
+from lakedbapi.errors import ProgrammingError
 
 VALUES = {
     "boolean": ["true", "false"],
@@ -160,6 +162,19 @@ def test_the_change_feed(shared: Shared) -> None:
     assert changes(shared.ours, "t", 1, last) == changes(shared.theirs, "t", 1, last)
     for snapshot in range(2, last + 1):
         assert changes(shared.ours, "t", snapshot, snapshot) == changes(shared.theirs, "t", snapshot, snapshot)
+
+
+def test_the_change_feed_begins_at_a_snapshot_that_exists(shared: Shared) -> None:
+    shared.theirs.execute("CREATE TABLE t AS SELECT * FROM range(20) r(i)")
+    shared.theirs.execute("DELETE FROM t WHERE i < 5")
+    shared.theirs.execute("INSERT INTO t SELECT * FROM range(20)")
+    shared.theirs.execute("CALL ducklake_expire_snapshots('lake', versions => [2])")
+    for program in shared.both:
+        for start in (-1, 2):
+            with pytest.raises((PeerError, ProgrammingError)):
+                changes(program, "t", start, 3)
+        assert len(changes(program, "t", 3, 3)) == 20
+        assert changes(program, "t", 3, 1) == []
 
 
 def test_the_change_feed_of_truncate(shared: Shared) -> None:

@@ -489,6 +489,22 @@ def test_a_scheduled_file_that_an_entry_names_again_is_not_removed(due: Kept, fo
     assert due("SELECT count(*) FROM t") == [(120,)]
 
 
+def test_changes_since_an_expired_snapshot_are_refused(lake: Lake) -> None:
+    """What it deleted is gone: a consumer that goes on from there would keep rows for ever."""
+    lake("CREATE TABLE t AS SELECT * FROM range(20) r(i)")
+    lake("DELETE FROM t")
+    lake("INSERT INTO t SELECT * FROM range(100, 120)")
+    changes = "SELECT change_type, count(*) FROM table_changes('t', {}, 3) GROUP BY 1"
+    assert sorted(lake(changes.format(2))) == [("delete", 20), ("insert", 20)]
+    lake("CALL ducklake_expire_snapshots('lake', versions => [1, 2])")
+    for kind in ("changes", "insertions", "deletions"):
+        for start in (1, 2):
+            with pytest.raises(lakedbapi.ProgrammingError, match=f"No snapshot found at version {start}: it has exp"):
+                lake(f"FROM table_{kind}('t', {start}, 3)")
+    assert lake(changes.format(3)) == [("insert", 20)]
+    assert lake(changes.format(4)) == []
+
+
 def test_what_expires_is_told_in_one_way(sqlite: Kept) -> None:
     for start in range(3):
         sqlite(f"CREATE TABLE t{start} (k INTEGER)")

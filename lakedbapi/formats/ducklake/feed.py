@@ -45,6 +45,7 @@ def table_changes(
         first = start
     if first > snapshot.id:
         return ()
+    catalog.as_of(AsOf(version=first))  # Expiry may have taken what an expired snapshot deleted.
     history = load_row_history(catalog, table, first, snapshot.id)
     return _Feed(catalog, snapshot, table, first, history).changes()
 
