@@ -58,6 +58,20 @@ def test_a_property_that_is_spelled_otherwise_says_nothing(tmp_path: Path, conne
 
 
 @pytest.mark.parametrize("writer", [2, 7])
+def test_ids_of_rows_are_not_told_of_where_the_feature_is_missing(
+    tmp_path: Path, connect: Connect, writer: int
+) -> None:
+    protocol = {"minReaderVersion": 1, "minWriterVersion": writer}
+    protocol |= {"writerFeatures": ["appendOnly"]} if writer == 7 else {}
+    table = Table(tmp_path / "t").create(protocol=protocol, delta_enableRowTracking="true")
+    table.commit(table.file("a.parquet", range(3)))
+    assert connect(tmp_path, autocommit=True).execute("DELETE FROM t WHERE i = 1").rowcount == 1
+    assert "tags" not in info(table.path)
+    assert not of_kind(commit(table.path), "domainMetadata")
+    assert all("baseRowId" not in add for add in of_kind(commit(table.path), "add"))
+
+
+@pytest.mark.parametrize("writer", [2, 7])
 def test_times_of_commits_are_those_of_files_where_the_feature_is_missing(
     tmp_path: Path, connect: Connect, writer: int
 ) -> None:

@@ -219,23 +219,6 @@ def test_mapped_columns_are_renamed_and_dropped(lake: lakedbapi.Connection, tabl
     assert rows(lake, "SELECT b, z FROM plain WHERE b = 4") == [(4, "new")]
 
 
-def test_a_look_at_an_older_version_leaves_the_names_in_files(tmp_path: Path, connect: Connect, table: Path) -> None:
-    """Also where the columns that it has of the same numbers are others."""
-    setup = connect(tmp_path, autocommit=True)
-    setup.execute("CREATE TABLE t (a VARCHAR, b VARCHAR) PARTITIONED BY (a) WITH ('delta.columnMapping.mode' = 'name')")
-    setup.execute("INSERT INTO t VALUES ('a1', 'b1')")
-    setup.execute("CREATE OR REPLACE TABLE t (b VARCHAR, c VARCHAR) PARTITIONED BY (b)")
-    setup.execute("ALTER TABLE t SET ('delta.columnMapping.mode' = 'name')")
-    lake = connect(tmp_path)
-    lake.execute("INSERT INTO t VALUES ('b2', 'c2')")
-    assert rows(lake, "SELECT * FROM t VERSION AS OF 1") == [("a1", "b1")]
-    lake.commit()
-    (add,) = of_kind(commit(table), "add")
-    assert add["partitionValues"] == {"b": "b2"}
-    assert json.loads(add["stats"])["minValues"] == {"c": "c2"}
-    assert rows(connect(tmp_path), "SELECT * FROM t") == [("b2", "c2")]
-
-
 def test_a_widened_column_tells_what_it_was(lake: lakedbapi.Connection, table: Path) -> None:
     lake.execute("CREATE TABLE t (i INTEGER, l INTEGER[])")
     lake.execute("INSERT INTO t VALUES (1, [1])")
