@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from lakedbapi.errors import ConflictError
 from tests.formats.delta.committed import commit, of_kind, rows
 from tests.formats.delta.conftest import Connect
 
@@ -38,8 +39,10 @@ def test_names_in_files_are_those_that_another_transaction_gave(tmp_path: Path, 
     second.execute("CREATE TABLE t (a VARCHAR) WITH ('delta.columnMapping.mode' = 'name')")
     first.execute("ALTER TABLE t ADD COLUMN b VARCHAR")
     first.execute("INSERT INTO t VALUES ('a', 'b')")
-    first.rollback()
     second.execute("ALTER TABLE t ADD COLUMN c VARCHAR")
+    with pytest.raises(ConflictError):
+        first.commit()
+    first.rollback()
     first.execute("INSERT INTO t VALUES ('a', 'c')")
     first.commit()
     assert rows(second, "SELECT * FROM t") == [("a", "c")]
