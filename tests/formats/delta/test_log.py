@@ -12,6 +12,7 @@ import pytest
 
 from lakedbapi.errors import DataError, NotSupportedError, OperationalError, ProgrammingError
 from lakedbapi.formats.delta.actions import Metadata, Protocol
+from lakedbapi.formats.delta.checkpoint_writer import write_checkpoint
 from lakedbapi.formats.delta.columns import TEXT_MAP
 from lakedbapi.formats.delta.table import DeltaTable
 from lakedbapi.storage.filesystem import Storage
@@ -285,6 +286,25 @@ def test_a_damaged_checkpoint_is_passed_over_while_the_commits_are_there(connect
     (table.log / f"{0:020}.json").unlink()
     with pytest.raises(DataError, match=r"00001\.checkpoint\.parquet: the checkpoint is no readable Parquet file"):
         ids(connect, table)
+
+
+def test_an_older_checkpoint_takes_the_place_of_a_damaged_one(connect: Connect, table: Table) -> None:
+    table.commit(table.file("a.parquet", [1]))
+    root = f"{table.path}/"
+    write_checkpoint(Storage.of(root), DeltaTable(Storage.of(root), root).latest())
+    for version in (0, 1):
+        (table.log / f"{version:020}.json").unlink()
+    table.commit(table.file("b.parquet", [2]))
+    (table.log / f"{2:020}.checkpoint.parquet").write_bytes(b"PAR1 and then nothing")
+    assert ids(connect, table) == [1, 2]
+
+
+def test_a_file_that_one_commit_removes_and_adds_is_there(connect: Connect, table: Table) -> None:
+    """Whatever the order of the lines, which means nothing."""
+    for add in (table.file("a.parquet", [1]), table.file("b.parquet", [2])):
+        table.commit(add)
+    table.commit(add, remove(add))
+    assert ids(connect, table) == [1, 2]
 
 
 def test_log_compactions_change_nothing(connect: Connect, table: Table) -> None:

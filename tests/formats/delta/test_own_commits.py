@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import shutil
+import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -72,6 +74,21 @@ def test_the_state_after_a_commit_is_that_of_the_log(connection: lakedbapi.Conne
         assert _files(state) == _files(first), statement
         replayed.append(known.latest().version)
     assert replayed == list(range(1, len(STATEMENTS) + 1))
+
+
+def test_times_are_those_of_files_again_once_they_are_not_in_commits(
+    connection: lakedbapi.Connection, tmp_path: Path
+) -> None:
+    """Where an older file is younger than the later commits say."""
+    connection.execute("ALTER TABLE t SET ('delta.enableInCommitTimestamps' = 'true')")
+    connection.execute("INSERT INTO t VALUES (1, 1)")
+    hour = time.time() + 3600
+    os.utime(tmp_path / "t" / "_delta_log" / f"{1:020}.json", (hour, hour))
+    connection.execute("ALTER TABLE t SET ('delta.enableInCommitTimestamps' = 'false')")
+    known = _table(connection, tmp_path)
+    fresh = DeltaTable(known.storage, known.root)
+    assert known.latest().timestamp == fresh.latest().timestamp
+    assert known.latest().timestamp.timestamp() > hour - 1
 
 
 def test_a_commit_is_known_without_a_look_at_the_log(
