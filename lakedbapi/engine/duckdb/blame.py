@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from typing import IO
@@ -13,12 +14,13 @@ import pyarrow.parquet as pq
 from lakedbapi import errors
 from lakedbapi.engine.base import Relation, RelationName, ScanRelation
 from lakedbapi.engine.duckdb import output
-from lakedbapi.engine.duckdb.errors import UnnamedFileError, corrupt, missing
+from lakedbapi.engine.duckdb.errors import UnnamedFileError, corrupt, missing, unopened
 from lakedbapi.model.scan import FileGroup
 from lakedbapi.storage import encryption
 
 _MOST_FILES = 1_000
 _MOST_BYTES = 1 << 30
+_REFUSED = frozenset({errno.EACCES, errno.EPERM, errno.EMFILE, errno.ENFILE})
 """How much is looked through for the culprit."""
 
 
@@ -74,10 +76,10 @@ def _damage(
         return error
     except errors.NotSupportedError:  # What decrypts is not installed, but in DuckDB.
         return None
-    except (FileNotFoundError, PermissionError) as error:
+    except FileNotFoundError as error:
         return missing(path, error)
     except (pa.ArrowException, OSError) as error:
-        return corrupt(path, error)
+        return unopened(path, error) if getattr(error, "errno", None) in _REFUSED else corrupt(path, error)
     return None
 
 

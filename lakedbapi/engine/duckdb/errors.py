@@ -58,9 +58,10 @@ _CORRUPT = re.compile(
 )
 _KEYS = re.compile(r"AES tag|is encrypted, but")
 _MISSING = re.compile(
-    r"No files found that match the pattern|No such file|Cannot open file|404|FileNotFound|does not exist on the file",
+    r"No files found that match the pattern|No such file|404|FileNotFound|does not exist on the file",
     re.I,
 )
+_UNOPENED = re.compile(r"Cannot open file")
 _PATH = re.compile(r"""["']([^"']*\.parquet|[^"']*/[^"']*)["']""")
 _STREAM = re.compile(
     r"(?:get_next|stream registered as .*?) failed(?:\(\))?: \w+: (.*?)\.? Detail: Python exception", re.DOTALL
@@ -146,6 +147,13 @@ def missing(path: str, reason: object) -> errors.OperationalError:
     )
 
 
+def unopened(path: str, reason: object) -> errors.OperationalError:
+    return errors.OperationalError(
+        f"Data file {path!r} cannot be opened: {reason}. Nothing is known to be wrong with it: give this process what"
+        " it lacks, and run the statement again."
+    )
+
+
 def corrupt(path: str, reason: object) -> errors.DamagedFileError:
     reason = " ".join(str(reason).split())
     return errors.DamagedFileError(
@@ -177,6 +185,8 @@ def _shaped(kind: type[errors.DatabaseError], message: str, *, file: bool = Fals
     reason = message.replace(found.group(1), "") if found else ""  # a path may have any words in it, even 404
     if found and _MISSING.search(reason):
         return missing(found.group(1), message)
+    if found and _UNOPENED.search(reason):
+        return unopened(found.group(1), message)
     if found and _CORRUPT.search(reason):
         return corrupt(found.group(1), message)
     if file and _KEYS.search(reason or message):
