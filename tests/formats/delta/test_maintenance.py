@@ -108,6 +108,17 @@ def test_optimize_leaves_full_files_with_few_deleted_rows(t: Sql) -> None:
     assert files(t) == [(90, 0), (100, 0), (100, 1)]
 
 
+def test_optimize_puts_as_many_files_together_as_make_a_full_one(sql: Sql, table: Path) -> None:
+    sql("CREATE TABLE t (i BIGINT)")
+    for start in range(0, 500, 100):
+        sql(f"INSERT INTO t SELECT i FROM range({start}, {start + 100}) r(i)")
+    sizes = [size for (size,) in sql("SELECT file_size_bytes FROM files('t')")]
+    sql(f"ALTER TABLE t SET ('delta.targetFileSize' = '{2 * min(sizes) - 100}')")
+    assert sql("OPTIMIZE t")[0][2:4] == (2, 4)
+    assert files(sql) == [(100, 0), (200, 0), (200, 0)]
+    assert sql("SELECT count(*), count(DISTINCT i) FROM t") == [(500, 500)]
+
+
 def test_optimize_stays_within_partitions(sql: Sql, table: Path) -> None:
     sql("CREATE TABLE t (i BIGINT, p VARCHAR, d DATE) PARTITIONED BY (p, d)")
     for start in (0, 10):
@@ -367,11 +378,12 @@ def test_vacuum_of_all_tables_keeps_to_the_longest_retention(sql: Sql, table: Pa
     made = Table(table).create(delta_deletedFileRetentionDuration="interval 30 days")
     made.commit(first := made.file("a.parquet", [1]))
     made.commit(remove(first, deletionTimestamp=int((time.time() - 10 * DAY) * 1000)))
+    (table / "orphan.parquet").write_bytes(b"x")
     age(table, 20)
     assert sql("VACUUM") == []
     assert sql("SELECT * FROM t FOR VERSION AS OF 1") == [(1,)]
     sql("ALTER TABLE t SET ('delta.deletedFileRetentionDuration' = 'interval 9 days')")
-    assert sql("VACUUM") == [(str(table / "a.parquet"),)]
+    assert sorted(sql("VACUUM")) == [(str(table / name),) for name in ("a.parquet", "orphan.parquet")]
 
 
 def test_vacuum_tells_the_log_what_it_removes_as_spark_does(t: Sql, table: Path) -> None:
