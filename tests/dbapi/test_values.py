@@ -21,6 +21,7 @@ import pytest
 
 import lakedbapi
 from lakedbapi import Cursor, DataError
+from tests.engines import needs_duckdb_2
 
 UTC = dt.timezone.utc
 ID = uuid.UUID("6f8fb1f3-9d4d-4d5c-8c2d-0a1b2c3d4e5f")
@@ -87,7 +88,14 @@ def test_sql_value_becomes_python_value(cursor: Cursor, expression: str, expecte
     assert (value, type(value)) == (expected, type(expected))
 
 
-@pytest.mark.parametrize("expression", [expression for expression, _ in SQL_VALUES if "NULL" not in expression])
+BETWEEN_NULLS = [
+    pytest.param(expression, marks=needs_duckdb_2("has no CASE over arrays") if "INTEGER[2]" in expression else ())
+    for expression, _ in SQL_VALUES
+    if "NULL" not in expression
+]
+
+
+@pytest.mark.parametrize("expression", BETWEEN_NULLS)
 def test_nulls_between_values_stay_where_they_are(cursor: Cursor, expression: str) -> None:
     value = value_of(cursor, expression)
     rows = cursor.execute(f"SELECT CASE WHEN i % 3 = 0 THEN NULL ELSE {expression} END FROM range(7) r(i)").fetchall()

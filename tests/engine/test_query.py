@@ -193,7 +193,7 @@ def test_a_source_that_fails_is_of_one_class_whenever_it_does(engine: DuckDBEngi
         raise RuntimeError("the source died")
 
     source = pa.RecordBatchReader.from_batches(pa.schema([("a", pa.int64())]), batches())
-    with pytest.raises(errors.DataError, match=r"^RuntimeError: the source died$"):
+    with pytest.raises(errors.DataError, match=r"the source died$"):
         engine.query(Query("select a from t", {T: source}, {}, LAKE)).reader().read_all()
 
 

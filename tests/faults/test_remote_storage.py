@@ -15,6 +15,7 @@ import pytest
 import lakedbapi
 from compliance.peers.lakes import Place
 from compliance.races.processes import catalog_rows, snapshot_ids
+from tests.engines import IS_DUCKDB_2
 
 
 @dataclass
@@ -154,6 +155,8 @@ CHANGES = {
 }
 
 
+# What DuckDB 1 leaves open when one of several files fails reports that a second time when it is collected.
+@pytest.mark.filterwarnings(f"{'error' if IS_DUCKDB_2 else 'ignore'}::pytest.PytestUnraisableExceptionWarning")
 @pytest.mark.parametrize(("change", "uploads"), CHANGES.values(), ids=CHANGES)
 @pytest.mark.parametrize("autocommit", [False, True])
 def test_refused_uploads(s3: Remote, s3_server: S3Server, change: str, uploads: int, autocommit: bool) -> None:

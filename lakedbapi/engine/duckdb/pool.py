@@ -39,23 +39,19 @@ class Instance:
     connection: duckdb.DuckDBPyConnection
     confined: tuple[str, ...] | None
     threads: int
+    filesystems: tuple[fsspec.AbstractFileSystem, ...]
+    encrypting: EncryptingFileSystem
     attached: set[str] = field(default_factory=set)
     defined: dict[RelationName, str] = field(default_factory=dict)
     schemas: set[tuple[str, str]] = field(default_factory=set)
     lock: threading.RLock = field(default_factory=threading.RLock)
-    filesystems: tuple[fsspec.AbstractFileSystem, ...] = ()
-    encrypting: EncryptingFileSystem | None = None
     broken: bool = False
     """Whether a statement failed by a fault of DuckDB, after which it refuses all others."""
 
     def encrypted_output(self) -> EncryptingFileSystem:
         """Where files are encrypted while they are written."""
         check_available()
-        with self.lock:
-            if self.encrypting is None:
-                self.encrypting = EncryptingFileSystem(self.filesystems)
-                self.connection.register_filesystem(self.encrypting)
-            return self.encrypting
+        return self.encrypting
 
     def attach(self, catalogs: Iterable[str]) -> None:
         """Make exactly `catalogs` the attached ones, each an empty in-memory database."""
@@ -93,10 +89,11 @@ def acquire(roots: Sequence[str], filesystems: Sequence[fsspec.AbstractFileSyste
             if instance.key == key:
                 return _idle.pop(index)
     confined = directories if confine.NEEDED and not allow_external else None
-    connection = _connect(directories, filesystems, allow_external)
+    encrypting = EncryptingFileSystem(tuple(filesystems))
+    connection = _connect(directories, [*filesystems, encrypting], allow_external)
     threads = driver.rows(connection, "SELECT current_setting('threads') AS threads", {})[0]["threads"]
     assert isinstance(threads, int)
-    instance = Instance(key, connection, confined, threads, filesystems=tuple(filesystems))
+    instance = Instance(key, connection, confined, threads, tuple(filesystems), encrypting)
     _alive.add(instance)
     return instance
 
@@ -130,6 +127,7 @@ def _connect(
     directories: tuple[str, ...], filesystems: Sequence[fsspec.AbstractFileSystem], allow_external: bool
 ) -> duckdb.DuckDBPyConnection:
     connection = duckdb.connect(":memory:", config={"python_enable_replacements": False})
+    # Before the settings: DuckDB 1.5 takes a URL in them for a local path unless somebody serves it.
     for fs in filesystems:
         connection.register_filesystem(fs)
     settings = [

@@ -9,6 +9,7 @@ import pytest
 
 import lakedbapi
 from lakedbapi.errors import DataError, NotSupportedError, OperationalError
+from tests.engines import needs_duckdb_2
 from tests.formats.delta.golden import digest, expected
 
 Golden = Callable[[str], Path]
@@ -55,7 +56,13 @@ def test_rows_are_those_of_other_readers(name: str, golden: Golden, goldens: lak
     assert (rows.num_rows, digest(rows)) == (facts["rows"], facts["digest"])
 
 
-@pytest.mark.parametrize("name", sorted(COUNTED))
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=needs_duckdb_2("has no Arrow form of VARIANT") if "variant" in name else ())
+        for name in sorted(COUNTED)
+    ],
+)
 def test_rows_are_counted(name: str, golden: Golden, goldens: lakedbapi.Connection) -> None:
     rows = goldens.execute(f'SELECT * FROM "{golden(name).parent.name}"."table"').fetch_arrow_table()
     assert rows.num_rows == COUNTED[name]

@@ -24,6 +24,7 @@ from compliance.peers.peer import Peer
 from lakedbapi import errors
 from lakedbapi.formats.ducklake.catalog import DuckLakeCatalog
 from lakedbapi.formats.ducklake.metadata import tables
+from tests.engines import needs_duckdb_2
 from tests.formats.ducklake.reading import find
 from tests.formats.ducklake.test_read_open import Empty, empty
 from tests.formats.ducklake.writing import Lake, column
@@ -310,6 +311,7 @@ def test_rows_and_history_of_both_versions_are_alike(connect: Connect, tmp_path:
         assert [run(f"SELECT count(*) FROM t AT (VERSION => {n})") for n in (3, 4, 5)] == [[(38,)], [(26,)], [(14,)]]
 
 
+@needs_duckdb_2("does not tell the row groups of what it wrote")
 def test_a_1_1_catalog_is_told_row_groups_and_exactness(connect: Connect, tmp_path: Path) -> None:
     run = connect(ducklake_version="1.1", data_inlining_row_limit="0")
     run("CREATE TABLE t (i INTEGER, s VARCHAR)")
@@ -393,6 +395,7 @@ def test_names_that_1_1_reserves_are_refused_there(connect: Connect, tmp_path: P
     assert run("SELECT a, b FROM t") == []
 
 
+@needs_duckdb_2("has no TIMESTAMPTZ_NS")
 def test_columns_and_parameters_of_1_0_have_no_type_of_1_1(connect: Connect) -> None:
     """DuckDB refuses the whole lake for one type that it does not know."""
     run = connect()
