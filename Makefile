@@ -29,7 +29,7 @@ NOT_OLDEST := --deselect tests/dbapi/test_arrow.py::test_consumers_of_the_c_stre
 .PHONY: help demo test check format compliance consumers superset sqlalchemy peers hive oldest duckdb1 bench clean
 
 help: ## This list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 demo: $(DEMO) ## Row-level changes on 336,776 real flights, explained step by step
 	$(BIN)/python examples/flights.py

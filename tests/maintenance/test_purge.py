@@ -106,6 +106,18 @@ def test_snapshots_that_never_saw_the_rows_stay(people: Lake) -> None:
     assert {id: people(f"SELECT rowid, * FROM t AT (VERSION => {id}) ORDER BY 1") for id in (2, 3)} == before
 
 
+@pytest.mark.parametrize(("limit", "delete"), [(100, "DELETE FROM t WHERE id < 20"), (0, "TRUNCATE t")])
+def test_a_snapshot_that_deleted_the_rows_stays(lake: Lake, limit: int, delete: str) -> None:
+    """It does not see them any more, where they lie in the catalog or in a file that it ended."""
+    lake(f"CALL set_option('lake', 'data_inlining_row_limit', {limit})")
+    lake("CREATE TABLE t (id INTEGER, mail VARCHAR)")
+    lake(f"INSERT INTO t SELECT i, '{SECRET}' FROM range(20) r(i)")
+    lake(delete)
+    lake("INSERT INTO t VALUES (30, 'other')")
+    lake(f"PURGE FROM t WHERE mail = '{SECRET}'")
+    assert lake("SELECT snapshot_id FROM snapshots()") == [(0,), (1,), (3,), (4,)]
+
+
 def test_other_rows_keep_their_ids(people: Lake) -> None:
     before = set(people(f"SELECT rowid, * FROM t WHERE mail <> '{SECRET}'"))
     people(f"PURGE FROM t WHERE mail = '{SECRET}'")
@@ -274,6 +286,15 @@ def test_a_dropped_table_of_the_same_name(people: Lake, tmp_path: Path, name: st
     people(f"PURGE FROM t WHERE mail = '{SECRET}'")
     assert remains(tmp_path) == []
     assert people("SELECT count(*) FROM t") == [(30,)]
+
+
+def test_bounds_of_a_dropped_table_that_some_snapshot_still_has(small: Lake, tmp_path: Path) -> None:
+    small(f"INSERT INTO t VALUES (3, '{SECRET}')")
+    small("DROP TABLE t")
+    small("CREATE TABLE t (id INTEGER, mail VARCHAR)")
+    small(f"PURGE FROM t WHERE mail = '{SECRET}'")
+    assert small("SELECT count(*) FROM t AT (VERSION => 3)") == [(2,)]
+    assert remains(tmp_path) == []
 
 
 def test_a_dropped_table_without_the_columns(people: Lake) -> None:

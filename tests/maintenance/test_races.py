@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -112,6 +114,34 @@ def test_a_change_after_a_flush_wrote_its_files(
     filled(FLUSH)
     assert changed
     assert_only_changed(filled, connect, change)
+
+
+@pytest.mark.parametrize("call", ["flush", "rewrite"])
+def test_other_maintenance_after_a_flush_wrote_its_files(
+    filled: Lake, connect: Callable[[], Lake], data: Path, monkeypatch: pytest.MonkeyPatch, call: str
+) -> None:
+    """What the other one did is not done a second time: no delete file is made for a file that was replaced."""
+    other, before = connect(), ids(filled)
+    done: list[object] = []
+    original = Flush._write_ahead
+
+    def late(self: Flush) -> None:
+        original(self)
+        if not done:
+            done.append(True)
+            other(CALLS[call])
+
+    monkeypatch.setattr(Flush, "_write_ahead", late)
+    filled(FLUSH)
+    assert done
+    assert ids(filled) == ids(connect()) == before
+    with closing(sqlite3.connect(data.parent / "catalog.sqlite")) as catalog:
+        live = {
+            id for (id,) in catalog.execute("SELECT data_file_id FROM ducklake_data_file WHERE end_snapshot IS NULL")
+        }
+        deletes = catalog.execute("SELECT data_file_id FROM ducklake_delete_file WHERE end_snapshot IS NULL").fetchall()
+        assert {id for (id,) in deletes} <= live
+        assert len(set(deletes)) == len(deletes)
 
 
 def assert_only_changed(filled: Lake, connect: Callable[[], Lake], change: str) -> None:

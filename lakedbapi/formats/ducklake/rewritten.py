@@ -74,8 +74,17 @@ def _read(storage: Storage, rows: FileRows, schema: Schema, *, embedded_only: bo
         else pa.chunked_array([default_array(field, len(chosen))])
         for field in schema.fields
     }
-    row_ids = rows.positions + (rows.row_id_start or 0) if ids is None else ids.take(chosen).to_numpy()
-    return _Contents(rows.positions, row_ids, columns)
+    return _Contents(rows.positions, _row_ids(rows, ids), columns)
+
+
+def _row_ids(rows: FileRows, embedded: pa.ChunkedArray | None) -> Positions:
+    """NULL is embedded for a row that has the id of its place; without any id it is like no other row."""
+    first = rows.row_id_start
+    of_place = rows.positions + first if first is not None else -1 - rows.positions
+    if embedded is None:
+        return of_place
+    ids: Positions = pc.coalesce(embedded.take(pa.array(rows.positions)), pa.array(of_place)).to_numpy()
+    return ids
 
 
 def _in_memory(group: RowGroup, schema: Schema) -> _Contents:

@@ -10,8 +10,8 @@ import pytest
 
 from compliance.peers.lakes import Place
 from compliance.peers.peer import Peer
-from lakedbapi.engine.base import ROW_ID, ROW_SNAPSHOT, Query, RelationName, ScanRelation
-from lakedbapi.model.changes import StagedRows
+from lakedbapi.engine.base import ROW_ID, ROW_SNAPSHOT, Query, RelationName, ScanRelation, WriteOptions
+from lakedbapi.model.changes import StagedFile, StagedRows
 from lakedbapi.model.delete_vector import DeleteVector
 from tests.formats.ducklake.writing import Lake, arrow, column, row_changes
 
@@ -137,6 +137,46 @@ def test_copied_rows_are_told_by_nulls_and_nan_too(lake: Lake) -> None:
     gone = frozenset({0})
     lake.commit(row_changes(table, files=lake.written(table, rows, row_ids=True), removed=gone, rewritten=gone))
     assert feed(lake, 3, 3) == [(3, "delete", 1, 1.5), (3, "delete", 2, 2.5), (3, "insert", 1, 1.5)]
+
+
+def test_rows_without_an_id_of_their_own_have_that_of_their_place(lake: Lake) -> None:
+    """Other writers leave the id out where a file has new versions of rows beside new rows; great ids stay exact."""
+    table = lake.create("t", column("i", "int32"))
+    great = 10**18
+    first = arrow(table, [(0,), (1,), (2,)]).append_column("_lake_row_id", pa.array([None, great, great + 1]))
+    lake.commit(row_changes(table, files=lake.written(table, first, row_ids=True)))
+    start_ids_at(lake, 0, 70)
+    rows = arrow(table, [(0,), (2,), (9,)]).append_column("_lake_row_id", pa.array([70, great + 1, None]))
+    gone = frozenset({0})
+    lake.commit(row_changes(table, files=lake.written(table, rows, row_ids=True), removed=gone, rewritten=gone))
+    start_ids_at(lake, 1, 80)
+    assert feed(lake, 2, 2) == [(2, "insert", 70, 0), (2, "insert", great, 1), (2, "insert", great + 1, 2)]
+    assert feed(lake, 3, 3) == [(3, "delete", great, 1), (3, "insert", 82, 9)]
+
+
+def test_rows_of_a_merged_file_without_a_snapshot_of_their_own_have_that_of_the_file(lake: Lake) -> None:
+    """Row 0 was deleted by the transaction that added it, row 2 later."""
+    table = lake.create("t", column("i", "int32"))
+    rows = arrow(table, [(0,), (1,), (2,)]).append_column("_lake_row_id", pa.array([0, 1, 2]))
+    rows = rows.append_column("_lake_row_snapshot", pa.array([None, 4, None], pa.int64()))
+    options = WriteOptions(lake.catalog.data_directory(table, lake.base.schemas()[table.schema_id]))
+    (file,) = lake.engine.write(rows, table.schema, options, row_ids=True, row_snapshots=True)
+    lake.commit(row_changes(table, files=(StagedFile(file, deletes=DeleteVector.of([0])),)))
+    files = lake.catalog.backend.tables.data_file
+    with lake.catalog.backend.write() as connection:
+        connection.execute(files.update().values(partial_max=4))
+    for name in "uv":
+        lake.create(name, column("i", "int32"))
+    lake.pin()
+    lake.delete("t", {0: [2]})
+    assert feed(lake, 1, 5) == [(2, "insert", 2, 2), (4, "insert", 1, 1), (5, "delete", 2, 2)]
+
+
+def start_ids_at(lake: Lake, file_id: int, start: int) -> None:
+    files = lake.catalog.backend.tables.data_file
+    with lake.catalog.backend.write() as connection:
+        connection.execute(files.update().where(files.c.data_file_id == file_id).values(row_id_start=start))
+    lake.catalog.forget()
 
 
 @pytest.mark.parametrize(
