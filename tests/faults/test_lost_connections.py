@@ -14,7 +14,7 @@ import psycopg
 import pytest
 
 import lakedbapi
-from compliance.peers.lakes import POSTGRESQL, Place, on_postgresql
+from compliance.peers.lakes import MYSQL, POSTGRESQL, Place, on_mysql, on_postgresql
 from compliance.races.processes import missing, orphans, snapshot_ids
 from tests.formats.ducklake.cutting_proxy import CuttingProxy
 
@@ -119,6 +119,25 @@ def test_a_server_that_ended_idle_connections_is_not_noticed(cut: Cut, statement
         )
     connection.execute(statement)
     connection.commit()
+
+
+@pytest.mark.parametrize(
+    "statement", ["SELECT count(*) FROM t", "INSERT INTO t VALUES (1)", "DELETE FROM t WHERE i = 1"]
+)
+def test_a_mysql_server_that_ended_idle_connections_is_not_noticed(
+    tmp_path: Path, statement: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    pymysql = pytest.importorskip("pymysql")
+    with on_mysql(tmp_path) as place, lakedbapi.connect(place.url, autocommit=True) as connection:
+        connection.execute("CREATE TABLE t (i INTEGER)")
+        for _ in range(3):
+            with pymysql.connect(**MYSQL) as server, server.cursor() as cursor:
+                name = urlsplit(place.url).path[1:]
+                cursor.execute("SELECT id FROM information_schema.processlist WHERE db = %s", (name,))
+                for (id,) in cursor.fetchall():
+                    cursor.execute(f"KILL {id}")
+            connection.execute(statement)
+    assert caplog.messages == []
 
 
 LOCKER = """

@@ -79,18 +79,33 @@ class ServerBackend(Backend):
     @contextmanager
     def _read_connection(self) -> Iterator[Connection]:
         with self.engine.connect() as connection:
-            yield connection.execution_options(isolation_level="REPEATABLE READ")
+            yield self._at_level(connection, "REPEATABLE READ")
 
     @contextmanager
     def _glance_connection(self) -> Iterator[Connection]:
         with self.engine.connect() as connection:
-            yield connection.execution_options(isolation_level="AUTOCOMMIT")
+            yield self._at_level(connection, "AUTOCOMMIT")
 
     @contextmanager
     def _write_connection(self) -> Iterator[Connection]:
         # Statements after the lock must see what the lock's former holder committed.
         with self.engine.connect() as connection:
-            yield connection.execution_options(isolation_level="READ COMMITTED")
+            yield self._at_level(connection, "READ COMMITTED")
+
+    def _at_level(self, connection: Connection, level: str) -> Connection:
+        """With an isolation level. MySQL's drivers ask the server for it, which may have ended idle connections: then
+        all are given up for new ones."""
+        dbapi: Any = self.engine.dialect.dbapi
+        try:
+            return connection.execution_options(isolation_level=level)
+        except dbapi.Error as error:
+            connection.invalidate(error)
+            self.engine.dispose()
+        try:
+            return connection.execution_options(isolation_level=level)
+        except dbapi.Error as error:
+            connection.invalidate(error)
+            raise exc.DBAPIError(f"isolation level {level}", None, error, connection_invalidated=True) from error
 
 
 _IDLE_SECONDS = 10.0
