@@ -127,5 +127,5 @@ $(OLDEST): pyproject.toml tests/oldest.txt
 
 $(DUCKDB1): pyproject.toml
 	$(PYTHON) -m venv .venv-duckdb1
-	.venv-duckdb1/bin/python -m pip install --quiet --editable '.[test]' 'duckdb<2'
+	.venv-duckdb1/bin/python -m pip install --quiet --editable '.[dev]' 'duckdb<2' pytz
 	@touch $@

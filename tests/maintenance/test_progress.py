@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -113,7 +114,13 @@ def test_a_restore_that_is_cancelled_leaves_nothing(lake: Lake, sqlite_place: Pl
     lake("DELETE FROM big")
     lake("VACUUM")
     snapshots, files = snapshot_ids(sqlite_place), len(sqlite_place.data_files)
-    threading.Timer(0.15, lake.connection.interrupt).start()
+
+    def cancel_once_a_file_is_begun() -> None:
+        while len(sqlite_place.data_files) == files:
+            time.sleep(0.001)
+        lake.connection.interrupt()
+
+    threading.Thread(target=cancel_once_a_file_is_begun, daemon=True).start()
     with pytest.raises(lakedbapi.OperationalError, match="cancelled"):
         lake(f"RESTORE TABLE big TO VERSION AS OF {version}")
     assert snapshot_ids(sqlite_place) == snapshots
