@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 import lakedbapi
+from tests.formats.needs import need_pyiceberg
 
 URLS = (
     "{}",
@@ -25,6 +26,8 @@ URLS = (
 @pytest.mark.parametrize("read_only", [False, True])
 @pytest.mark.parametrize("url", URLS)
 def test_where_the_system_does_not_let_us_look(tmp_path: Path, url: str, read_only: bool) -> None:
+    if "iceberg" in url:
+        need_pyiceberg()
     name = "x" * 300  # which no filesystem takes: root, too, is told that it cannot look
     with pytest.raises((lakedbapi.OperationalError, lakedbapi.ProgrammingError), match=name):
         lakedbapi.connect(url.format(tmp_path / name), read_only=read_only).execute("SHOW TABLES")
@@ -32,6 +35,8 @@ def test_where_the_system_does_not_let_us_look(tmp_path: Path, url: str, read_on
 
 @pytest.mark.parametrize("url", URLS)
 def test_attached_where_the_system_does_not_let_us_look(tmp_path: Path, url: str) -> None:
+    if "iceberg" in url:
+        need_pyiceberg()
     name = "x" * 300
     with lakedbapi.connect(tmp_path / "shop", allow_attach=True) as connection:
 
@@ -54,6 +59,8 @@ def test_what_is_no_name_of_a_file(tmp_path: Path, url: str, name: str) -> None:
 @pytest.mark.parametrize("format", ["delta", "hudi", "iceberg"])
 @pytest.mark.parametrize("below", ["", "/table"])
 def test_a_file_where_a_directory_of_tables_should_be(tmp_path: Path, format: str, below: str) -> None:
+    if format == "iceberg":
+        need_pyiceberg()
     (tmp_path / "file").write_text("no table")
     with pytest.raises(lakedbapi.Error, match="file"):
         lakedbapi.connect(f"{format}:///{tmp_path}/file{below}", read_only=bool(below))
