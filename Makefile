@@ -7,6 +7,7 @@ DEMO := .venv/.demo
 DEV := .venv/.dev
 PEERS := .venv-peers/.ready
 HIVE := .venv-hive/.ready
+AZURITE := .venv-azurite/.ready
 OLDEST := .venv-oldest/.ready
 DUCKDB1 := .venv-duckdb1/.ready
 SA20 := .venv-sa20/.ready
@@ -26,7 +27,7 @@ NOT_OLDEST := --deselect tests/dbapi/test_arrow.py::test_consumers_of_the_c_stre
     --deselect tests/query/test_names.py::test_an_unknown_schema_is_named_wherever_a_statement_reads \
     -W ignore::pytest.PytestUnraisableExceptionWarning
 
-.PHONY: help demo test check format compliance consumers superset sqlalchemy peers hive oldest duckdb1 bench clean
+.PHONY: help demo test check format compliance consumers superset sqlalchemy peers hive azurite oldest duckdb1 bench clean
 
 help: ## This list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -47,7 +48,7 @@ format: $(DEV) ## Let ruff format and mend the style
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-compliance: $(DEV) $(PEERS) $(HIVE) $(SA20) $(SA14) consumers ## Other people's suites, and DuckDB on the same lakes
+compliance: $(DEV) $(PEERS) $(HIVE) azurite $(SA20) $(SA14) consumers ## Other people's suites, and DuckDB on the same lakes
 	LAKE_PEERS_PYTHON=$(PEERS_PYTHON) $(SA_PYTHONS) $(BIN)/python -m pytest -n $(JOBS) --dist loadgroup compliance --ignore compliance/consumers
 	LAKE_PEERS_PYTHON=$(PEERS_PYTHON) $(BIN)/python -m pytest -n $(JOBS) -m thorough tests
 
@@ -84,6 +85,9 @@ peers: $(PEERS) ## The environment of the peers that the compliance tests and be
 
 hive: $(HIVE) ## The jars of a Hive Metastore, which needs Java 17
 
+azurite: ## Azure's emulator, which needs Node.js: its tests are skipped without
+	@if command -v npm >/dev/null; then $(MAKE) --no-print-directory $(AZURITE); fi
+
 oldest: $(OLDEST) ## The tests on the oldest supported versions
 	.venv-oldest/bin/python -m pytest -n $(JOBS) -m "not thorough" tests --ignore tests/docs --ignore tests/architecture $(NOT_OLDEST)
 
@@ -96,7 +100,7 @@ bench: $(DEV) $(PEERS) ## Timings next to DuckDB's own ducklake extension
 	LAKE_PEERS_PYTHON=$(PEERS_PYTHON) $(BIN)/python benchmarks/rowlevel.py
 
 clean: ## Remove the environments and caches
-	rm -rf .venv .venv-peers .venv-oldest .venv-duckdb1 .venv-consumers .venv-superset .venv-hive .venv-sa20 .venv-sa14 .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache build dist
+	rm -rf .venv .venv-peers .venv-oldest .venv-duckdb1 .venv-consumers .venv-superset .venv-hive .venv-azurite .venv-sa20 .venv-sa14 .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache build dist
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(BIN)/python:
@@ -118,6 +122,11 @@ $(PEERS): compliance/peers/requirements.txt
 $(HIVE): compliance/iceberg/metastore.txt
 	$(PYTHON) -m venv .venv-hive
 	.venv-hive/bin/python -m pip install --quiet --requirement $<
+	@touch $@
+
+$(AZURITE): compliance/stores/azurite.txt
+	mkdir -p .venv-azurite
+	npm install --prefix .venv-azurite --no-audit --no-fund --loglevel=error $$(cat $<)
 	@touch $@
 
 $(OLDEST): pyproject.toml tests/oldest.txt

@@ -28,6 +28,9 @@ LISTING = pa.schema(
 )
 """What `Storage.list` gives; `mtime` is NULL where the store keeps none."""
 
+_EXTRAS = {"s3": "s3", "s3a": "s3", "gs": "gcs", "gcs": "gcs", "az": "azure", "abfs": "azure", "abfss": "azure"}
+"""The extra of this package that brings the filesystem of a protocol."""
+
 
 @dataclass(frozen=True)
 class Entry:
@@ -64,7 +67,7 @@ class Storage:
         try:
             filesystem = fsspec.filesystem(protocol, **{**_uncached(protocol), **(storage_options or {})})
         except ImportError as error:
-            ours = "; pip install 'lakedbapi[s3]'" if protocol in ("s3", "s3a") else ""
+            ours = f"; pip install 'lakedbapi[{_EXTRAS[protocol]}]'" if protocol in _EXTRAS else ""
             raise errors.NotSupportedError(f"storage {protocol}://: {error}{ours}") from error
         except ValueError as error:
             raise errors.OperationalError(f"storage {protocol}://: {error}") from error

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from urllib.parse import unquote, urlsplit, urlunsplit
 
@@ -21,16 +21,29 @@ from lakedbapi.storage.filesystem import Storage
 _SQLITE = "sqlite:///"
 _STORAGE = "storage_options."
 _FILE_SYSTEMS = ("s3", "s3a", "gs", "gcs", "abfs", "abfss", "az", "memory", "file")
-_STORAGE_NAMES = {
-    "key": "s3.access-key-id",
-    "secret": "s3.secret-access-key",
-    "token": "s3.session-token",
-    "endpoint_url": "s3.endpoint",
-    "client_kwargs.endpoint_url": "s3.endpoint",
-    "client_kwargs.region_name": "s3.region",
-    "anon": "s3.anonymous",
+_STORAGE_NAMES: Mapping[str, Sequence[str]] = {
+    "key": ["s3.access-key-id"],
+    "secret": ["s3.secret-access-key"],
+    "token": ["s3.session-token", "gcs.oauth2.token"],
+    "endpoint_url": ["s3.endpoint", "gcs.service.host"],
+    "client_kwargs.endpoint_url": ["s3.endpoint"],
+    "client_kwargs.region_name": ["s3.region"],
+    "anon": ["s3.anonymous", "adls.anon"],
+    "project": ["gcs.project-id"],
+    "access": ["gcs.access"],
+    "requester_pays": ["gcs.requester-pays"],
+    "connection_string": ["adls.connection-string"],
+    "credential": ["adls.credential"],
+    "account_name": ["adls.account-name"],
+    "account_key": ["adls.account-key"],
+    "account_host": ["adls.account-host"],
+    "sas_token": ["adls.sas-token"],
+    "tenant_id": ["adls.tenant-id"],
+    "client_id": ["adls.client-id"],
+    "client_secret": ["adls.client-secret"],
 }
-"""Options of s3fs as pyiceberg calls them. Others go on as they are, so that its own names can be given, too."""
+"""Options of s3fs, gcsfs and adlfs as pyiceberg calls them. Others go on as they are, so that its own names can be
+given, too."""
 
 
 class IcebergFormat(Format):
@@ -52,7 +65,7 @@ def _source(location: str, options: Mapping[str, str], *, create: bool) -> Sourc
         if not is_there(file):
             prepare_new(file, "Iceberg", create=create)
     properties["py-io-impl"] = "pyiceberg.io.fsspec.FsspecFileIO"
-    properties |= {_STORAGE_NAMES.get(name, name): value for name, value in storage_options.items()}
+    properties |= _storage_properties(storage_options)
     if "warehouse" in options:
         properties["warehouse"] = _warehouse(options["warehouse"], properties["type"])
     name = options.get("catalog", "default")
@@ -69,6 +82,10 @@ def _files(location: str, storage_options: Mapping[str, str]) -> Source:
     if storage.is_local and not storage.is_directory(storage.root):
         raise ProgrammingError(f"{storage.root}: no such directory, so there are no Iceberg tables")
     return DirectorySource(storage)
+
+
+def _storage_properties(options: Mapping[str, str]) -> dict[str, str]:
+    return {name: value for option, value in options.items() for name in _STORAGE_NAMES.get(option, [option])}
 
 
 def _warehouse(text: str, type: str) -> str:

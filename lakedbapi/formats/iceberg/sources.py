@@ -12,6 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
+from urllib.parse import urlsplit
 
 from fsspec import AbstractFileSystem
 from pyiceberg.catalog import Catalog as Client
@@ -205,7 +206,8 @@ class CatalogSource(Source):
             return Storage.of(root)
         if scheme not in self._storages:
             with reported(f"opening the storage {scheme}://"):
-                filesystem: AbstractFileSystem = FsspecFileIO(dict(properties)).get_fs(scheme)
+                account = urlsplit(root).hostname if "@" in root else None  # abfss://container@account…
+                filesystem: AbstractFileSystem = FsspecFileIO(dict(properties)).get_fs(scheme, account)
             self._storages[scheme] = Storage(root.rstrip("/") + "/", filesystem)
         return self._storages[scheme]
 

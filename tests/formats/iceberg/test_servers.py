@@ -138,6 +138,24 @@ def test_s3_with_options_of_the_connection(tmp_path: Path, aws: dict[str, str]) 
     catalog.close()
 
 
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ({"account_name": "a", "account_key": "k"}, {"adls.account-name": "a", "adls.account-key": "k"}),
+        ({"connection_string": "c"}, {"adls.connection-string": "c"}),
+        ({"project": "p", "endpoint_url": "u"}, {"gcs.project-id": "p", "gcs.service.host": "u"}),
+        ({"adls.account-name": "a"}, {"adls.account-name": "a"}),
+    ],
+)
+def test_options_of_filesystems_reach_pyiceberg(
+    tmp_path: Path, given: dict[str, str], expected: dict[str, str]
+) -> None:
+    url = f"iceberg+sqlite:///{tmp_path}/c.db?warehouse={tmp_path}/w"
+    with lakedbapi.connect(url, storage_options=given) as connection:
+        source = connection.session.catalogs["lake"].source
+        assert expected.items() <= source.client.properties.items()
+
+
 def test_glue(aws: dict[str, str]) -> None:
     io = {"py-io-impl": "pyiceberg.io.fsspec.FsspecFileIO", **aws}
     catalog = load_catalog("default", type="glue", warehouse="s3://lake/warehouse", **io)
