@@ -28,7 +28,10 @@ _FRAME = 12
 
 def encode(vector: DeleteVector) -> bytes:
     """Framed."""
-    body = encode_body(vector)
+    return framed(encode_body(vector))
+
+
+def framed(body: bytes) -> bytes:
     return struct.pack(">I", len(body)) + body + struct.pack(">I", zlib.crc32(body))
 
 

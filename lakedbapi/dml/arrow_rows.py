@@ -25,8 +25,10 @@ def pieces(result: Result) -> Iterator[pa.Table]:
     """The rows of a running query as they come: at least one piece, which may be empty."""
     try:
         reader = result.reader()
-        yield reader.schema.empty_table()
+        batch = None
         for batch in reader:
             yield pa.Table.from_batches([batch])
+        if batch is None:
+            yield reader.schema.empty_table()
     finally:
         result.close()

@@ -46,17 +46,15 @@ class VectorFiles:
                 descriptors[number] = {"storageType": "i", "pathOrInlineDv": encode_z85(body), **descriptors[number]}
                 continue
             if waiting and size + len(body) + _FRAME > _FILE_SIZE:
-                self._write_file(waiting, vectors, descriptors)
+                self._write_file(waiting, bodies, descriptors)
                 waiting, size = [], len(_VERSION)
             waiting.append(number)
             size += len(body) + _FRAME
         if waiting:
-            self._write_file(waiting, vectors, descriptors)
+            self._write_file(waiting, bodies, descriptors)
         return [*descriptors]
 
-    def _write_file(
-        self, numbers: Sequence[int], vectors: Sequence[DeleteVector], descriptors: list[dict[str, Any]]
-    ) -> None:
+    def _write_file(self, numbers: Sequence[int], bodies: Sequence[bytes], descriptors: list[dict[str, Any]]) -> None:
         id = uuid.uuid4()
         prefix = uuid.uuid4().hex[: self._prefix_length]
         content = bytearray(_VERSION)
@@ -67,7 +65,7 @@ class VectorFiles:
                 "offset": len(content),
                 **descriptors[number],
             }
-            content += roaring.encode(vectors[number])
+            content += roaring.framed(bodies[number])
         path = f"{self._root}{prefix}{'/' if prefix else ''}deletion_vector_{id}.bin"
         self.written.append(path)
         self._storage.write_exclusive(path, bytes(content))
