@@ -130,6 +130,25 @@ FOREIGN = [
     ("BEGIN ISOLATION LEVEL SERIALIZABLE", "reads one snapshot"),
 ]
 
+NESTED = [
+    ("SELECT (SAFE_CAST(v AS INT)) FROM t", "TRY_CAST"),
+    ("SELECT coalesce(abs(SAFE_CAST(v AS INT)), 0) FROM t", "TRY_CAST"),
+    ("SELECT [SAFE_CAST(v AS INT)] FROM t", "TRY_CAST"),
+    ("SELECT {'a': SAFE_CAST(v AS INT)} FROM t", "TRY_CAST"),
+    ("DELETE FROM t WHERE id IN (SELECT SAFE_CAST(v AS INT) FROM t)", "TRY_CAST"),
+    ("INSERT INTO t VALUES (SAFE_CAST('1' AS INT), 'a')", "TRY_CAST"),
+    ("UPDATE t SET id = (SAFE_CAST(v AS INT))", "TRY_CAST"),
+    ("CREATE VIEW x AS SELECT * FROM (SELECT TOP 1 id FROM t)", "LIMIT n"),
+    ("SELECT (SELECT TOP 1 id FROM t)", "LIMIT n"),
+    ("SELECT * FROM (SELECT id FROM t LIMIT 1, 2)", "LIMIT count OFFSET offset"),
+    ("SELECT * FROM t WHERE (v RLIKE 'a' OR id = 1)", "regexp_matches"),
+    ("SELECT * FROM t WHERE NOT (id <=> 1)", "IS NOT DISTINCT FROM"),
+    ("WITH x AS (SELECT 1 FROM dual) SELECT * FROM x", "leave out FROM"),
+    ("SELECT * FROM (SELECT id FROM t MINUS SELECT 1)", "EXCEPT"),
+    ("SELECT coalesce(@@version, 'x')", "version()"),
+    ("SELECT * FROM (SELECT * FROM delta.`/path`)", "connect('delta:///path')"),
+]
+
 
 @pytest.fixture(scope="module")
 def connection(tmp_path_factory: pytest.TempPathFactory) -> Iterator[lakedbapi.Connection]:
@@ -139,7 +158,7 @@ def connection(tmp_path_factory: pytest.TempPathFactory) -> Iterator[lakedbapi.C
         yield connection
 
 
-@pytest.mark.parametrize(("statement", "way_out"), FOREIGN)
+@pytest.mark.parametrize(("statement", "way_out"), [*FOREIGN, *NESTED])
 def test_a_statement_of_another_system_says_what_to_write(
     connection: lakedbapi.Connection, statement: str, way_out: str
 ) -> None:
@@ -162,6 +181,9 @@ def test_a_statement_of_another_system_says_what_to_write(
         ("SELECT * FROM nosuch.t", "no schema or catalog nosuch"),
         ("CALL nosuch('t')", "no procedure nosuch"),
         ("SELCT 1", "expected a statement"),
+        ("SELECT (list, print) FRM t", "syntax error"),
+        ("SELECT nosuch FROM (SELECT 1 FROM t WHERE v = 'x <=> y SAFE_CAST')", "nosuch"),
+        ("CREATE TABLE u (top INT, limit INT, other INT", "syntax|expected"),
     ],
 )
 def test_other_errors_stay_as_they_are(connection: lakedbapi.Connection, statement: str, message: str) -> None:
