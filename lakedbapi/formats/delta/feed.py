@@ -11,10 +11,12 @@ import pyarrow.compute as pc
 
 from lakedbapi.errors import ProgrammingError
 from lakedbapi.formats.base import CHANGE_TYPE, ChangeScan
+from lakedbapi.formats.delta.actions import Metadata
 from lakedbapi.formats.delta.columns import FILES, as_adds
 from lakedbapi.formats.delta.commits import Actions
 from lakedbapi.formats.delta.contents import TableContents
 from lakedbapi.formats.delta.definition import FEED
+from lakedbapi.formats.delta.feed_columns import lost_in
 from lakedbapi.formats.delta.paths import full_paths
 from lakedbapi.formats.delta.state import TableState, file_keys
 from lakedbapi.formats.delta.table import DeltaTable
@@ -34,6 +36,7 @@ def table_changes(
     """The changes of the versions from `start` to `end`, in the columns of `table`, which `state` is of."""
     actions = log.actions(range(max(start, 0), end + 1))
     _check_switched_on(log, actions)
+    _check_columns(log, state.metadata, actions)
     return [
         change
         for version, done in actions.items()
@@ -51,6 +54,31 @@ def _check_switched_on(log: DeltaTable, actions: Mapping[int, Actions]) -> None:
                 f"version {version} of Delta table {log.root} has no change feed: {FEED} was not true then; ask for "
                 "later versions, or compare two versions"
             )
+
+
+def _check_columns(log: DeltaTable, columns: Metadata, actions: Mapping[int, Actions]) -> None:
+    """ProgrammingError where rows of a version would be shown with values that they never had: `columns` are not
+    those that their files were written with, such as before a CREATE OR REPLACE TABLE."""
+    metadata = log.at_version(min(actions)).metadata
+    for version, done in actions.items():
+        metadata = done.metadata or metadata
+        for written in _metadata_of_files(log, version, done, metadata):
+            reason = None if written == columns else lost_in(columns, written)
+            if reason is not None:
+                raise ProgrammingError(
+                    f"the changes of version {version} of Delta table {log.root} cannot be shown in the columns of "
+                    f"version {max(actions)}: {reason}; ask for the versions before and after the table changed on "
+                    "their own, or compare two versions"
+                )
+
+
+def _metadata_of_files(log: DeltaTable, version: int, done: Actions, metadata: Metadata) -> Iterator[Metadata]:
+    """Of the files whose rows a commit tells of, where `metadata` is that of the version: those that it removes are as
+    the version before had them."""
+    if done.cdc.num_rows or _changing(done.adds).num_rows:
+        yield metadata
+    if not done.cdc.num_rows and _changing(done.removes).num_rows:
+        yield metadata if done.metadata is None else log.at_version(version - 1).metadata
 
 
 @dataclass(frozen=True)

@@ -130,3 +130,76 @@ def test_versions_are_named_that_had_the_switch_off_again(connect: Connect, tabl
     lake.execute("INSERT INTO t VALUES (1, 'x')")
     with pytest.raises(ProgrammingError, match=r"version 1 .* no change feed"):
         changes(connect, table, 0, 2)
+
+
+FEED = "'delta.enableChangeDataFeed' = 'true'"
+MAPPED = f"{FEED}, 'delta.columnMapping.mode' = 'name'"
+PLAIN = "i DOUBLE, s STRUCT(x BIGINT), p VARCHAR"
+BY_P = f"{PLAIN}) PARTITIONED BY (p"
+REPLACED = {
+    "columns that are mapped anew": (PLAIN, PLAIN, "they have no column in common"),
+    "other columns": (PLAIN, "j DOUBLE, t VARCHAR", "they have no column in common"),
+    "no partitions any more": (BY_P, PLAIN, "they are partitioned by other columns"),
+    "new partitions": (PLAIN, BY_P, "they are partitioned by other columns"),
+    "partitions of another case": (BY_P, BY_P.replace("p", "P"), "they are partitioned by other columns"),
+    "a narrower type": (PLAIN, PLAIN.replace("DOUBLE", "INTEGER"), "the type of column 'i' does not hold"),
+    "a narrower field": (PLAIN, PLAIN.replace("BIGINT", "INTEGER"), r"the type of column 's\.x' does not hold"),
+    "another kind of type": (PLAIN, "i DOUBLE, s BIGINT", "the type of column 's' does not hold"),
+}
+"""The columns of a table, those that it is replaced by, and what is told of them."""
+
+
+@pytest.mark.parametrize("name", REPLACED)
+def test_rows_of_a_replaced_table_are_not_told_in_columns_that_do_not_hold_them(
+    connect: Connect, tmp_path: Path, name: str
+) -> None:
+    columns, others, why = REPLACED[name]
+    properties = MAPPED if "mapped" in name else FEED
+    lake = connect(tmp_path, autocommit=True)
+    lake.execute(f"CREATE TABLE t ({columns}) WITH ({properties})")
+    lake.execute("INSERT INTO t VALUES (1.6, {'x': 7}, 'a')")
+    lake.execute(f"CREATE OR REPLACE TABLE t ({others}) WITH ({properties})")
+    lake.execute("INSERT INTO t BY NAME SELECT * FROM t")
+    lake.execute("DELETE FROM t")
+    with pytest.raises(ProgrammingError, match=f"the changes of version 1 of .* of version 2: {why}"):
+        lake.execute("SELECT * FROM table_changes('t', 0, 2)")
+    with pytest.raises(ProgrammingError, match=f"the changes of version 2 of .* of version 2: {why}"):
+        lake.execute("SELECT * FROM table_changes('t', 2, 2)")
+    assert lake.execute("SELECT change_type, i, p FROM table_changes('t', 0, 1)").fetchall() == [("insert", 1.6, "a")]
+
+
+def test_the_rows_of_a_table_that_was_replaced_when_it_was_empty_are_told(connect: Connect, tmp_path: Path) -> None:
+    lake = connect(tmp_path, autocommit=True)
+    lake.execute(f"CREATE TABLE t (i BIGINT) WITH ({MAPPED})")
+    lake.execute(f"CREATE OR REPLACE TABLE t (j VARCHAR) WITH ({MAPPED})")
+    lake.execute("INSERT INTO t VALUES ('x')")
+    assert lake.execute("SELECT change_type, j FROM table_changes('t', 0, 2)").fetchall() == [("insert", "x")]
+
+
+@pytest.mark.parametrize("properties", [FEED, MAPPED], ids=["", "mapped"])
+def test_the_rows_of_altered_tables_are_told_in_their_last_columns(
+    connect: Connect, tmp_path: Path, properties: str
+) -> None:
+    lake = connect(tmp_path, autocommit=True)
+    lake.execute(f"CREATE TABLE t (i INTEGER, p VARCHAR, l INTEGER[]) PARTITIONED BY (p) WITH ({properties})")
+    lake.execute("INSERT INTO t VALUES (1, 'a', [5])")
+    lake.execute("ALTER TABLE t SET ('delta.enableTypeWidening' = 'true')")
+    lake.execute("ALTER TABLE t ALTER COLUMN i TYPE BIGINT")
+    lake.execute("ALTER TABLE t ALTER COLUMN l TYPE BIGINT[]")
+    lake.execute("ALTER TABLE t ADD COLUMN n INTEGER")
+    if properties == MAPPED:
+        lake.execute("ALTER TABLE t RENAME COLUMN i TO k")
+        lake.execute("ALTER TABLE t RENAME COLUMN p TO i")
+        lake.execute("ALTER TABLE t RENAME COLUMN k TO p")
+    [(end,)] = lake.execute("SELECT max(snapshot_id) FROM history('t')").fetchall()
+    found = lake.execute(f"SELECT * FROM table_changes('t', 0, {end})").fetchall()
+    assert [row[3:] for row in found] == [(1, "a", [5], None)]
+
+
+def test_rows_that_a_replaced_table_had_with_the_same_columns_are_told(connect: Connect, tmp_path: Path) -> None:
+    lake = connect(tmp_path, autocommit=True)
+    lake.execute(f"CREATE TABLE t (i INTEGER, p VARCHAR) PARTITIONED BY (p) WITH ({FEED})")
+    lake.execute("INSERT INTO t VALUES (1, 'a')")
+    lake.execute(f"CREATE OR REPLACE TABLE t (p VARCHAR, I BIGINT) PARTITIONED BY (p) WITH ({FEED})")
+    found = lake.execute("SELECT snapshot_id, change_type, i, p FROM table_changes('t', 0, 2) ORDER BY 1").fetchall()
+    assert found == [(1, "insert", 1, "a"), (2, "delete", 1, "a")]
