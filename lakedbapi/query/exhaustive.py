@@ -1,4 +1,4 @@
-"""What a query, or a statement, reads from end to end, whatever order the rows come in."""
+"""What a query, or a statement, reads from end to end, and whether it matters in what order the rows come."""
 
 from __future__ import annotations
 
@@ -31,6 +31,11 @@ def aggregated(tree: exp.Expression | None) -> Mapping[str, frozenset[str]]:
     return {name: columns for name in found if named[name] == 1}
 
 
+def cuts_unsorted(tree: exp.Expression | None) -> bool:
+    """Whether LIMIT or OFFSET chooses among rows that nothing sorts: pages should find them in one order."""
+    return tree is not None and any(map(_is_page, tree.find_all(exp.Query)))
+
+
 def reads_all(schema: Schema, predicate: exp.Expression | None) -> bool:
     """Whether a condition of a statement leaves an engine nothing to skip rows by: it compares no column as it is."""
     if predicate is None or predicate.find(exp.Query) is not None:
@@ -48,6 +53,13 @@ def fixed_width(schema: Schema, names: frozenset[str]) -> bool:
         for field in schema.fields
         if field.name.casefold() in names
     )
+
+
+def _is_page(query: exp.Query) -> bool:
+    args = query.args
+    if not (args.get("limit") or args.get("offset")) or args.get("order") or args.get("group") or args.get("distinct"):
+        return False
+    return not any(item.find(exp.AggFunc) for item in args.get("expressions") or ())
 
 
 def _source_name(table: Any) -> str | None:

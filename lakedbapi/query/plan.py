@@ -8,7 +8,7 @@ from sqlglot import exp
 
 from lakedbapi.context import Context
 from lakedbapi.engine.base import Query, Relation, RelationName
-from lakedbapi.query.exhaustive import aggregated
+from lakedbapi.query.exhaustive import aggregated, cuts_unsorted
 from lakedbapi.query.filters import filters, preserved_tables, table_name
 from lakedbapi.query.hidden import reveal
 from lakedbapi.query.names import resolve_relation
@@ -36,6 +36,7 @@ def plan(context: Context, select: Select) -> Query:
         predicates=filters(select.tree),
         hidden=hidden.columns,
         aggregated=aggregated(select.tree),
+        in_order=cuts_unsorted(select.tree),
     )
     _require_known(context, select, found)
     return Query(hidden.text, found, context.parameters, context.search_path)

@@ -56,14 +56,16 @@ def relations(
     predicates: Mapping[str, Filter] | None = None,
     hidden: Mapping[str, frozenset[str]] | None = None,
     aggregated: Mapping[str, frozenset[str]] | None = None,
+    in_order: bool = False,
 ) -> dict[RelationName, Relation]:
     """Every table, view, registered Arrow object and special relation that a text with these identifiers can name.
 
     Names are (catalog alias, schema, name) in the catalog's own case; specials are found in the schema of the search
     path. `predicates` (by casefolded table name) limit the data files that a table's scan reads; `hidden` names the
-    hidden columns (`query.hidden`) that it has; `aggregated` (`query.exhaustive`) those that are read to the end.
+    hidden columns (`query.hidden`) that it has; `aggregated` (`query.exhaustive`) those that are read to the end;
+    `in_order` as in `ScanRelation`.
     """
-    collector = _Collector(context, predicates or {}, hidden or {}, aggregated or {})
+    collector = _Collector(context, predicates or {}, hidden or {}, aggregated or {}, in_order)
     collector.collect(identifiers, specials, _Place(*context.search_path, context.as_of))
     collector.add_registered(identifiers)
     return collector.found
@@ -166,6 +168,7 @@ class _Collector:
     predicates: Mapping[str, Filter]
     hidden: Mapping[str, frozenset[str]]
     aggregated: Mapping[str, frozenset[str]]
+    in_order: bool
     found: dict[RelationName, Relation] = field(default_factory=dict)
     expanding: dict[RelationName, Select] = field(default_factory=dict)
     """The queries of the views that are being looked into, outermost first."""
@@ -250,7 +253,7 @@ class _Collector:
         scan = contents.scan_of(files)[0]
         if revealed := tuple(column for column in table.hidden if column.name.casefold() in used):
             scan = replace(scan, schema=Schema((*scan.schema.fields, *revealed)))
-        self.found[name] = ScanRelation(scan, extra, exhaustive)
+        self.found[name] = ScanRelation(scan, extra, exhaustive, self.in_order)
 
     def _add_view(self, name: RelationName, info: ViewInfo, place: _Place) -> None:
         if name in self.expanding and _reads(next(reversed(self.expanding.values())), info.name):

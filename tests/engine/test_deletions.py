@@ -21,21 +21,23 @@ from lakedbapi.model.scan import RowGroup, Scan
 
 from .conftest import SCHEMA, Ask, T, group, rows, write
 
-METHODS = ["chosen", "join", "mask", "blocks", "strips", "strips of bits", "one strip"]
+METHODS = ["chosen", "join", "mask", "mask for each file", "blocks", "strips", "strips of bits", "one strip"]
 FILES, ROWS = 3, 6_000
 
 
 @pytest.fixture(params=METHODS)
 def method(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    """Force each method in turn; `blocks` are masks cut into many small ones.
+    """Force each method in turn; `mask` is one for all files, `blocks` are masks cut into many small ones.
 
     `strips` are for scans that tell that they are exhaustive, which `scanned` does for them.
     """
     if request.param == "join":
         monkeypatch.setattr(deletions, "MASK_TOTAL", 1 << 60)
-    if request.param in ("mask", "blocks"):
+    if request.param in ("mask", "mask for each file", "blocks"):
         monkeypatch.setattr(deletions, "MASK_TOTAL", 1)
         monkeypatch.setattr(deletions, "MASK_ROWS", 1)
+    if request.param == "mask for each file":
+        monkeypatch.setattr(deletions, "SHARED_ROWS", 1)
     if request.param == "blocks":
         monkeypatch.setattr(deletions, "BLOCK_ROWS", 1_000)
     if "strip" in request.param:

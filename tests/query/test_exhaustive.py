@@ -6,7 +6,7 @@ import pytest
 import sqlglot
 
 from lakedbapi.model.types import Decimal, Field, Scalar, Schema
-from lakedbapi.query.exhaustive import aggregated, fixed_width, reads_all
+from lakedbapi.query.exhaustive import aggregated, cuts_unsorted, fixed_width, reads_all
 
 
 @pytest.mark.parametrize(
@@ -75,3 +75,33 @@ def test_only_columns_that_are_read_have_to_be_of_fixed_width() -> None:
 )
 def test_a_condition_on_a_column_itself_lets_engines_skip_rows(condition: str, all_rows: bool) -> None:
     assert reads_all(SCHEMA, sqlglot.parse_one(condition, dialect="duckdb")) is all_rows
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT * FROM t LIMIT 10",
+        "SELECT x FROM t WHERE y > 1 OFFSET 5",
+        "SELECT x FROM t FETCH FIRST 3 ROWS ONLY",
+        "SELECT max(x) FROM (SELECT * FROM t LIMIT 10)",
+        "SELECT x FROM t UNION ALL SELECT x FROM t LIMIT 10",
+        "SELECT * FROM (SELECT * FROM t ORDER BY x LIMIT 10) LIMIT 5",
+    ],
+)
+def test_pages_of_what_nothing_sorts_are_wanted_in_order(sql: str) -> None:
+    assert cuts_unsorted(sqlglot.parse_one(sql, dialect="duckdb"))
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT * FROM t",
+        "SELECT * FROM t ORDER BY x LIMIT 10",
+        "SELECT count(*) FROM t LIMIT 10",
+        "SELECT x, sum(y) FROM t GROUP BY x LIMIT 10",
+        "SELECT DISTINCT x FROM t LIMIT 10",
+        "SELECT x FROM t UNION SELECT x FROM t LIMIT 10",
+    ],
+)
+def test_other_queries_take_rows_as_they_come(sql: str) -> None:
+    assert not cuts_unsorted(sqlglot.parse_one(sql, dialect="duckdb"))

@@ -43,9 +43,11 @@ MASK_DENSITY = 0.001
 BLOCK_ROWS = 1 << 20
 """Rows of a mask at most. DuckDB copies a constant for each vector of 2048 rows, which costs 3 ns a row for 128 KB and
 30 for 1 MB; but to find the right block costs 2 ns a row and level too."""
+SHARED_ROWS = 1 << 18
+"""Rows up to which files share a mask."""
 
-ORDERLY_MASKS = 200
-"""Masks up to which a scan uses no join, which forgets the order of rows, if they are wanted in it."""
+ORDERLY_FILES = 1000
+"""Files and blocks up to which a scan uses no join, which forgets the order of rows, if they are wanted in it."""
 
 NONE, JOIN, MASK, STRIP = "none", "join", "mask", "strip"
 
@@ -83,7 +85,7 @@ def methods(
         if record_counts[some].max() <= STRIP_SKEW * share:
             return np.where(some, STRIP, NONE)
     leaves = -(-record_counts // BLOCK_ROWS)
-    if masks and in_order and leaves[some].sum() <= ORDERLY_MASKS:
+    if masks and in_order and leaves[some].sum() <= ORDERLY_FILES:
         return np.where(some, MASK, NONE)
     if masks and counts.sum() >= MASK_TOTAL:
         worthwhile = (counts >= record_counts * MASK_DENSITY) & (record_counts >= MASK_ROWS)
@@ -182,46 +184,62 @@ def _join(deletes: Sequence[DeleteVector | None], resources: Resources) -> str:
 def _mask(
     deletes: Sequence[DeleteVector | None], record_counts: npt.NDArray[np.int64], resources: Resources
 ) -> str | None:
-    blocks = [
-        block
-        for index, (vector, count) in enumerate(zip(deletes, record_counts.tolist(), strict=True))
-        if vector is not None
-        for block in _blocks(index, vector, count)
-    ]
-    if not blocks:
+    if not any(vector is not None for vector in deletes):
         return None
-    masks = resources.bits([block.mask for block in blocks])
-    trees = _file_trees(blocks, masks)
-    starts, leaves = [0], [trees.get(0, "0")]
-    for index in range(1, len(deletes)):
-        leaf = trees.get(index, "0")
-        if leaf != leaves[-1]:
-            starts.append(index)
-            leaves.append(leaf)
-    return f"{case_tree([f'file_index < {start}' for start in starts], leaves)} = 0"
+    shares = _shares(deletes, record_counts)
+    masks = iter(resources.bits([mask for share in shares for mask in share.masks]))
+    leaves = [share.leaf([next(masks) for _ in share.masks]) for share in shares]
+    return f"{case_tree([f'file_index < {share.first}' for share in shares], leaves)} = 0"
 
 
-@dataclass(frozen=True)
-class _Block:
-    file_index: int
-    start: int
-    mask: bytes
+class _Share:
+    """Files one after the other, from number `first` on, that a mask is for: several for a single large file, none for
+    files without deletes."""
+
+    def __init__(self, first: int, deleted: npt.NDArray[np.bool_] | None) -> None:
+        self.first = first
+        self._rows = [] if deleted is None else [deleted]
+        self._size = 0 if deleted is None else len(deleted)
+
+    def takes(self, deleted: npt.NDArray[np.bool_] | None, count: int) -> bool:
+        """Whether the next file, of `count` rows, was taken in."""
+        if not self._rows:
+            return deleted is None
+        if self._size + count > min(SHARED_ROWS, BLOCK_ROWS):
+            return False
+        self._rows.append(np.zeros(count, np.bool_) if deleted is None else deleted)
+        self._size += count
+        return True
+
+    @property
+    def masks(self) -> Sequence[bytes]:
+        if not self._rows:
+            return []
+        deleted = np.concatenate(self._rows)
+        return [
+            np.packbits(deleted[start : start + BLOCK_ROWS]).tobytes() for start in range(0, self._size, BLOCK_ROWS)
+        ]
+
+    def leaf(self, masks: Sequence[str]) -> str:
+        """SQL that is 1 where a row is deleted, else 0."""
+        if not masks:
+            return "0"
+        if len(self._rows) > 1:
+            offsets = np.cumsum([0, *map(len, self._rows[:-1])]).tolist()
+            number = f"file_row_number + {offsets}[CAST(file_index AS BIGINT) - {self.first - 1}]"
+            return f"get_bit({masks[0]}, CAST({number} AS INTEGER))"
+        starts = range(0, self._size, BLOCK_ROWS)
+        leaves = [
+            f"get_bit({mask}, CAST(file_row_number - {start} AS INTEGER))"
+            for start, mask in zip(starts, masks, strict=True)
+        ]
+        return case_tree([f"file_row_number < {start}" for start in starts], leaves)
 
 
-def _blocks(file_index: int, vector: DeleteVector, count: int) -> Sequence[_Block]:
-    deleted = vector.mask(count)
-    return [
-        _Block(file_index, start, np.packbits(deleted[start : start + BLOCK_ROWS]).tobytes())
-        for start in range(0, count, BLOCK_ROWS)
-    ]
-
-
-def _file_trees(blocks: Sequence[_Block], masks: Sequence[str]) -> dict[int, str]:
-    """A tree over row numbers for each file: 1 where a row is deleted, else 0."""
-    grouped: dict[int, tuple[list[str], list[str]]] = {}
-    for block, mask in zip(blocks, masks, strict=True):
-        conditions, leaves = grouped.setdefault(block.file_index, ([], []))
-        offset = f"file_row_number - {block.start}" if block.start else "file_row_number"
-        conditions.append(f"file_row_number < {block.start}")
-        leaves.append(f"get_bit({mask}, CAST({offset} AS INTEGER))")
-    return {index: case_tree(conditions, leaves) for index, (conditions, leaves) in grouped.items()}
+def _shares(deletes: Sequence[DeleteVector | None], record_counts: npt.NDArray[np.int64]) -> Sequence[_Share]:
+    shares: list[_Share] = []
+    for index, (vector, count) in enumerate(zip(deletes, record_counts.tolist(), strict=True)):
+        deleted = None if vector is None else vector.mask(count)
+        if not (shares and shares[-1].takes(deleted, count)):
+            shares.append(_Share(index, deleted))
+    return shares
