@@ -60,7 +60,7 @@ def delete_rows(
 ) -> Counted:
     """DELETE with a condition. `extra` relations can be named in it; `bounds` follows from it, and decides about
     files."""
-    target = reading(target, statement)
+    target, statement = reading(target, statement)
     pruning = prune(target.context, target.contents, bounds or statement.where, target.name)
     whole = whole_files(target, statement, pruning)
     scan, parts = target.contents.scan(pruning.keep & ~whole)
@@ -88,11 +88,10 @@ def delete_rows(
     return Counted(count, returned, types, deleted=count)
 
 
-def reading(target: Target, statement: Delete) -> Target:
-    """The target as the condition sees it."""
-    return replace(
-        target, hidden=revealed(target, [statement.where], statement.source), sources=tuple(statement.source)
-    )
+def reading(target: Target, statement: Delete) -> tuple[Target, Delete]:
+    """The target as the condition sees it, and the statement as the engine is to see it."""
+    target, statement = revealed(target, statement)
+    return replace(target, sources=tuple(statement.source)), statement
 
 
 def whole_files(target: Target, statement: Delete, pruning: Pruning) -> npt.NDArray[np.bool_]:

@@ -50,8 +50,7 @@ def _lines(target: Target, statement: Insert | Update | Delete | Merge | Truncat
         found, parts = plan.touched()
         keep, whole = plan.keep, np.zeros(count, np.bool_)
     else:
-        where = _as_delete(statement)
-        target = reading(target, where)
+        target, where = reading(target, _as_delete(statement))
         pruning = prune(target.context, target.contents, where.where, target.name)
         whole = whole_files(target, where, pruning) & isinstance(statement, Delete)
         keep = pruning.keep & ~whole

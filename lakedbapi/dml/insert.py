@@ -8,6 +8,7 @@ import pyarrow as pa
 
 from lakedbapi.context import Context, Counted
 from lakedbapi.dml.conflict import upsert
+from lakedbapi.dml.hidden import revealed_source
 from lakedbapi.dml.new_rows import NewRows
 from lakedbapi.dml.returning import Returning, evaluate
 from lakedbapi.dml.row_source import RowSource, of_arrow, of_query, of_statement
@@ -23,6 +24,7 @@ def insert(context: Context, statement: Insert) -> Counted:
     their default, or NULL."""
     target = Target.of(context, statement.target, statement.alias)
     target.require("INSERT INTO", target.capabilities.inserts)
+    target, statement = revealed_source(target, statement)
     return insert_rows(target, statement, of_statement(target, statement))
 
 

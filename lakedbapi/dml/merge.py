@@ -44,9 +44,9 @@ def merge(context: Context, statement: Merge) -> Counted:
 
 
 def merging(target: Target, statement: Merge) -> Merging:
+    target, statement = revealed(target, statement)
     target = replace(
         target,
-        hidden=revealed(target, _expressions(statement), [statement.source]),
         sources=(statement.source,),
         beside={_alias(statement.source).casefold(): Row(None, (PRESENT,))},
     )

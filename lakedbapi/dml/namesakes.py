@@ -36,8 +36,8 @@ def told_apart(context: Context, statement: Statement) -> Statement:
     path = _path(context, statement)
     if not any(_is_namesake(table, path) for table in _tables(statement)):
         return statement
-    ambiguous = any(_is_namesake(table, path) for source in _sources(statement) for table in _outer_tables(source))
-    renamed = _rewritten(statement, lambda e: e.transform(_renaming, path, SELF, ambiguous))
+    ambiguous = any(_is_namesake(table, path) for source in sources(statement) for table in outer_tables(source))
+    renamed = rewritten(statement, lambda e: e.transform(_renaming, path, SELF, ambiguous))
     return replace(renamed, alias=SELF)
 
 
@@ -47,10 +47,10 @@ def with_named_source(statement: Merge) -> Merge:
     if not isinstance(source, exp.Table) or source.alias or not source.db:
         return statement
     path = _parts(source)
-    columns = (column for e in _expressions(statement) for column in e.find_all(exp.Column))
+    columns = (column for e in expressions(statement) for column in e.find_all(exp.Column))
     if not any(len(written) > 1 and _fits(written, path) for column in columns for written in table_paths(column)):
         return statement
-    renamed = _rewritten(statement, lambda e: e.transform(_renaming, path, SOURCE, False))
+    renamed = rewritten(statement, lambda e: e.transform(_renaming, path, SOURCE, False))
     return replace(renamed, source=cast("exp.Expression", exp.alias_(source, SOURCE, table=True)))
 
 
@@ -59,7 +59,8 @@ def _path(context: Context, statement: Update | Delete | Merge) -> tuple[str, st
     return found.alias.casefold(), found.schema.name.casefold(), found.table.name.casefold()
 
 
-def _rewritten(statement: Statement, rewrite: Rewrite) -> Statement:
+def rewritten(statement: Statement, rewrite: Rewrite) -> Statement:
+    """The statement with all expressions that see its target as `rewrite` makes them."""
     changed = replace(statement, returning=tuple(map(rewrite, statement.returning)))
     if isinstance(changed, Merge):
         actions = tuple(
@@ -90,7 +91,7 @@ def _renaming(node: exp.Expression, path: tuple[str, ...], alias: str, ambiguous
     if not written:
         return node
     for select in _selects_around(node):
-        if any(_can_mean(node, table) for table in _outer_tables(select)):
+        if any(_can_mean(node, table) for table in outer_tables(select)):
             return node
     if ambiguous and len(written) == 1:
         raise ProgrammingError(f"{node.sql(dialect='duckdb')} can mean several tables: name its schema, or use aliases")
@@ -113,7 +114,7 @@ def _can_mean(column: exp.Column, source: exp.Table) -> bool:
     )
 
 
-def _outer_tables(item: exp.Expression) -> Iterator[exp.Table]:
+def outer_tables(item: exp.Expression) -> Iterator[exp.Table]:
     """The tables in a FROM item or in the FROM clause of a query, but not those of its subqueries."""
     own = item if isinstance(item, exp.Select) else item.find_ancestor(exp.Select)
     for table in item.find_all(exp.Table):
@@ -123,22 +124,24 @@ def _outer_tables(item: exp.Expression) -> Iterator[exp.Table]:
 
 def _tables(statement: Statement) -> Iterator[exp.Table]:
     """All tables that the statement reads beside its target."""
-    for expression in (*_sources(statement), *_expressions(statement)):
+    for expression in (*sources(statement), *expressions(statement)):
         yield from expression.find_all(exp.Table)
 
 
-def _expressions(statement: Statement) -> list[exp.Expression]:
+def expressions(statement: Statement) -> list[exp.Expression]:
+    """All that see the target."""
     found: list[exp.Expression] = []
 
     def note(expression: exp.Expression) -> exp.Expression:
         found.append(expression)
         return expression
 
-    _rewritten(statement, note)
+    rewritten(statement, note)
     return found
 
 
-def _sources(statement: Update | Delete | Merge) -> tuple[exp.Expression, ...]:
+def sources(statement: Update | Delete | Merge) -> tuple[exp.Expression, ...]:
+    """The items of USING or FROM."""
     return (statement.source,) if isinstance(statement, Merge) else statement.source
 
 

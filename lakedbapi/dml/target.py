@@ -67,6 +67,8 @@ class Target:
     aliased: bool
     hidden: frozenset[str] = frozenset()
     """The hidden columns (`query.hidden`) that the statement names."""
+    others: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    """Those that its subqueries name, by the casefolded name of the table there."""
     sources: tuple[exp.Expression, ...] = ()
     """The other relations of the statement: USING or FROM."""
     beside: Mapping[str, Row] = field(default_factory=dict)
@@ -178,7 +180,7 @@ class Target:
         """`sql` with the statement's parameters and search path, over `hidden` relations and those that `identifiers`
         can name."""
         context = self.context
-        others = relations(context, identifiers, specials) if identifiers or specials else {}
+        others = relations(context, identifiers, specials, hidden=self.others) if identifiers or specials else {}
         return Query(sql, {**others, **hidden}, context.parameters, context.search_path)
 
     @property

@@ -59,9 +59,9 @@ class Updating:
     ) -> None:
         """`extra` relations can be named in the statement; `bounds` follows from its condition, and decides about
         files."""
+        target, statement = revealed(target, statement)
         expressions = [statement.where, *(assignment.value for assignment in statement.assignments)]
-        hidden = revealed(target, expressions, statement.source)
-        target = replace(target, hidden=hidden, sources=tuple(statement.source))
+        target = replace(target, sources=tuple(statement.source))
         self._target = target
         self._trees = [e for e in (*expressions, statement.ctes, *statement.source) if e is not None]
         self._extra = extra or {}

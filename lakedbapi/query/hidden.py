@@ -7,7 +7,7 @@ them. As the engine knows only columns that are shown, a query that names one is
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any, NamedTuple
 
 from sqlglot import exp
@@ -72,19 +72,29 @@ def reveal(
     """
     if tree is None or identifiers.isdisjoint(hidden_names):
         return Hidden(text, {})
-    used: dict[str, set[str]] = {}
-    for column in tree.find_all(exp.Column):
-        name = column.name.casefold()
-        if name in hidden_names:
-            for table in _owners(column, columns_of):
-                used.setdefault(table, set()).add(name)
+    used = hidden_columns([tree], columns_of, hidden_names)
     if not used:
         return Hidden(text, {})
-    return Hidden(_concealed(text, tree, used, columns_of), {table: frozenset(names) for table, names in used.items()})
+    shown = render(concealed(tree, used, columns_of))
+    return Hidden(text if shown == render(tree) else shown, used)
 
 
-def _owners(column: Any, columns_of: ColumnsOf) -> list[str]:
-    """The tables, of the nearest SELECT that has one, whose hidden column `column` is."""
+def hidden_columns(
+    trees: Iterable[exp.Expression], columns_of: ColumnsOf, hidden_names: Collection[str]
+) -> Mapping[str, frozenset[str]]:
+    """Those that SELECTs in `trees` use, by casefolded table name."""
+    used: dict[str, frozenset[str]] = {}
+    for column in (column for tree in trees for column in tree.find_all(exp.Column)):
+        name = column.name.casefold()
+        if name in hidden_names:
+            for table in owners(column, columns_of) or ():
+                used[table] = used.get(table, frozenset()) | {name}
+    return used
+
+
+def owners(column: Any, columns_of: ColumnsOf) -> list[str] | None:
+    """The tables, of the nearest SELECT that has one, whose hidden column `column` is; None = no SELECT around it has
+    a table that the name can belong to."""
     name, qualifier = column.name.casefold(), column.table.casefold()
     select = column.parent_select
     while select is not None:
@@ -97,7 +107,7 @@ def _owners(column: Any, columns_of: ColumnsOf) -> list[str]:
         if found:
             return [table for table, columns in found.items() if name in columns.hidden]
         select = select.parent_select
-    return []
+    return None
 
 
 def _sources(select: Any) -> dict[str, str]:
@@ -126,10 +136,10 @@ def _common_tables(select: Any) -> set[str]:
     return names
 
 
-def _concealed(text: str, tree: exp.Expression, used: Mapping[str, set[str]], columns_of: ColumnsOf) -> str:
-    """The query with no hidden columns but where it names them."""
+def concealed(tree: exp.Expression, used: Mapping[str, frozenset[str]], columns_of: ColumnsOf) -> exp.Expression:
+    """A copy of a query, or of what has queries in it, with no hidden columns but where it names them. `used` are those
+    that its tables have, by casefolded table name."""
     tree = tree.copy()
-    printed = render(tree)
 
     def is_column(name: str) -> bool:
         tables = (columns_of(table_name(table)) for table in tree.find_all(exp.Table))
@@ -146,8 +156,8 @@ def _concealed(text: str, tree: exp.Expression, used: Mapping[str, set[str]], co
                 "write the join's columns as USING (…)"
             )
         only_shown(select, rows, is_column)
-    return text if render(tree) == printed else render(tree)
+    return tree
 
 
-def _row(columns: Columns | None, hidden: set[str]) -> Row:
+def _row(columns: Columns | None, hidden: frozenset[str]) -> Row:
     return Row(None if columns is None else columns.row, tuple(sorted(hidden)))

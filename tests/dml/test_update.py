@@ -136,9 +136,18 @@ def test_hidden_columns_of_the_target_can_be_named(files):
     assert files("DELETE FROM t WHERE file_row_number = 99 AND filename LIKE '%.parquet'") == 2
 
 
-def test_a_hidden_column_beside_another_of_its_name_is_refused(files):
-    with pytest.raises(lakedbapi.NotSupportedError, match="rowid"):
-        files("DELETE FROM t WHERE rowid IN (SELECT rowid FROM t WHERE id = 9)")
+@pytest.mark.parametrize(
+    ("statement", "way_out"),
+    [
+        ("DELETE FROM t USING t AS b WHERE t.rowid = b.rowid", r"write \(SELECT \*, rowid FROM t\) AS b there"),
+        ("UPDATE t SET v = '' FROM t AS b WHERE t.id = b.id AND t.rowid IN (SELECT rowid FROM t)", "AS b there"),
+        ("MERGE INTO t USING t AS b ON t.id = b.rowid WHEN MATCHED THEN DELETE", "AS b there"),
+        ("DELETE FROM t USING t AS b WHERE t.rowid = 1 AND rowid = 1", "write which table's it is"),
+    ],
+)
+def test_a_hidden_column_that_may_be_of_another_relation_is_refused(files, statement, way_out):
+    with pytest.raises(lakedbapi.NotSupportedError, match=way_out):
+        files(statement)
 
 
 def test_errors_do_not_name_what_only_the_engine_query_has(t):

@@ -24,7 +24,7 @@ def test_returning_refuses_what_rows_get_later(lake: Lake, column: str) -> None:
     assert lake("SELECT id FROM t") == [(1,)]
 
 
-def _with_row_ids(lake: Lake) -> None:
+def with_row_ids(lake: Lake) -> None:
     """A table with the rows 1 to 4, in two files; skips the test where rows have no ids."""
     tracked = {"delta.enableRowTracking": "true"} if lake.kind.format == "delta" else {}
     lake.create("CREATE TABLE t (id INTEGER, v VARCHAR)", **tracked)
@@ -38,7 +38,7 @@ def _with_row_ids(lake: Lake) -> None:
 
 
 def test_returning_gives_the_ids_of_rows_that_have_one(lake: Lake) -> None:
-    _with_row_ids(lake)
+    with_row_ids(lake)
     ids = dict(lake("SELECT id, rowid FROM t"))
     assert len(set(ids.values()) - {None}) == 4
     assert lake("UPDATE t SET v = 'x' WHERE id > 2 RETURNING id, rowid + 0 AS r") == [(3, ids[3]), (4, ids[4])]
@@ -62,7 +62,7 @@ def test_returning_gives_the_ids_of_rows_that_have_one(lake: Lake) -> None:
 
 
 def test_returning_gives_no_id_of_a_row_that_is_not_committed(lake: Lake) -> None:
-    _with_row_ids(lake)
+    with_row_ids(lake)
     with pytest.raises(lakedbapi.NotSupportedError, match="RETURNING cannot show rowid: rows get it when"):
         lake("INSERT INTO t VALUES (5, 'e') RETURNING rowid")
     lake("INSERT INTO t VALUES (5, 'e')")
