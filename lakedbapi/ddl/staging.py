@@ -39,6 +39,8 @@ def stage_table(context: Context, alias: str, table: TableInfo, rows: RowChanges
     """Stage a new or altered table, and its row changes if these change with it."""
     view = context.transaction.view(alias)
     view.catalog.check_table(view.snapshot, view.table_of(table.id), table)
+    if not context.transaction.changes(alias).rows.get(table.id, RowChanges()).empty:
+        view.catalog.check_rows_writable(view.snapshot, table)
     _stage_table(context, alias, table, rows)
 
 

@@ -307,7 +307,8 @@ class Catalog(ABC):
         self.check_table(snapshot, old, table)
 
     def check_rows_writable(self, snapshot: Snapshot, table: TableInfo) -> None:
-        """NotSupportedError, before any row is read, when the rows of `table` cannot be changed here."""
+        """NotSupportedError, before any row is read, when the rows of `table` cannot be changed here, or not in a
+        transaction that makes the table what it is."""
 
     def has_delete_vectors(self, table: TableInfo) -> bool:
         """Whether rows of `table` may be deleted without rewriting their file."""

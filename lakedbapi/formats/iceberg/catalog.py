@@ -233,6 +233,12 @@ class IcebergCatalog(Catalog):
                 f"{table.name} is a tag, whose rows never change: ALTER TABLE … CREATE BRANCH b AS OF VERSION … makes "
                 "a branch of its snapshot"
             )
+        committed = snapshot.table_of(table.id) if table.id >= 0 else None
+        if committed is not None and committed.name != table.name:
+            raise NotSupportedError(
+                f"a transaction cannot change the rows of the Iceberg table {committed.name} and rename it to "
+                f"{table.name}, as the catalog does one after the other: commit before the second of the two"
+            )
         if format_version(table.properties) < DEFAULT_VERSION:
             raise NotSupportedError(
                 f"table {table.name} has format version 1, in which rows cannot be changed here: ALTER TABLE "

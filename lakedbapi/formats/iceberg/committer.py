@@ -80,8 +80,6 @@ class Committer:
             self._source.drop_table((*plan.namespace, plan.old.name))
             return -1, 1
         renamed = plan.old is not None and not plan.is_replaced and plan.old.name != plan.new.name
-        if renamed and not plan.rows.empty:
-            raise NotSupportedError(f"table {plan.name} cannot be renamed in a transaction that changes its rows")
         if plan.base is None:
             self._source.ensure_namespace(plan.namespace)
         location = "" if plan.base is not None else self._catalog.location(plan.namespace, plan.new)

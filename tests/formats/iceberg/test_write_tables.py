@@ -490,3 +490,50 @@ def test_what_no_partition_can_have_is_an_error(lake: lakedbapi.Connection, type
     with pytest.raises(lakedbapi.DataError, match="partition field 'k'"):
         lake.execute(f"INSERT INTO t VALUES (1, '{value}')")
     assert lake.execute("SELECT count(*) FROM t").fetchone() == (0,)
+
+
+CHANGES = [
+    "INSERT INTO {} VALUES (3, 'z')",
+    "DELETE FROM {} WHERE a = 1",
+    "UPDATE {} SET s = 'z'",
+    "MERGE INTO {} USING (SELECT 1 AS k) ON a = k WHEN MATCHED THEN DELETE",
+    "TRUNCATE {}",
+]
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_rows_of_a_table_change_before_or_after_its_name(place: Lake, lake: lakedbapi.Connection, change: str) -> None:
+    """The catalog takes the two apart, so neither of them is in a transaction with the other."""
+    place.create(lake)
+    lake.execute("INSERT INTO t VALUES (1, 'x'), (2, 'y')")
+    rename = "ALTER TABLE t RENAME TO u"
+    for first, second in ((change.format("t"), rename), (rename, change.format("u"))):
+        lake.execute("BEGIN")
+        lake.execute(first)
+        with pytest.raises(NotSupportedError, match=r"rename it to u, .*: commit before the second of the two"):
+            lake.execute(second)
+        lake.execute("ROLLBACK")
+    assert rows(lake) == [(1, "x"), (2, "y")]
+    lake.execute("BEGIN")
+    lake.execute(change.format("t"))
+    with pytest.raises(NotSupportedError, match="commit before"):
+        lake.execute(rename)
+    lake.execute("COMMIT")
+    changed = rows(lake)
+    lake.execute(rename)
+    assert rows(lake, "SELECT * FROM u") == changed != [(1, "x"), (2, "y")]
+
+
+def test_a_new_table_or_one_that_gets_its_name_back_takes_rows(place: Lake, lake: lakedbapi.Connection) -> None:
+    lake.execute("BEGIN")
+    place.create(lake)
+    lake.execute("INSERT INTO t VALUES (1, 'x')")
+    lake.execute("ALTER TABLE t RENAME TO u")
+    lake.execute("INSERT INTO u VALUES (2, 'y')")
+    lake.execute("COMMIT")
+    lake.execute("BEGIN")
+    lake.execute("ALTER TABLE u RENAME TO t")
+    lake.execute("ALTER TABLE t RENAME TO u")
+    lake.execute("INSERT INTO u VALUES (3, 'z')")
+    lake.execute("COMMIT")
+    assert values(lake, "SELECT a FROM u") == [1, 2, 3]
