@@ -17,6 +17,14 @@ def is_visible(name: str) -> bool:
     return bool(name) and "/" not in name and "\0" not in name and not name.startswith((".", "_")) and "=" not in name
 
 
+def is_for_tables(storage: Storage, path: str) -> bool:
+    """Whether a directory, which is no table, can be a schema: not when it has nothing but the files of a table that is
+    being made, or was not made to the end."""
+    entries = storage.entries(path)
+    may_be_tables = any(entry.is_directory and is_visible(entry.name) for entry in entries)
+    return may_be_tables or all(entry.name.startswith((".", "_")) for entry in entries)
+
+
 class Tree:
     """The tables below `storage.root` at one time. Each directory is looked at when it is first needed.
 
@@ -37,11 +45,18 @@ class Tree:
     @cached_property
     def schemas(self) -> Mapping[str, str]:
         """Directory of each schema, by name."""
-        root = self._storage.root
-        if self.is_table:
-            return {MAIN: root}
-        below = self._directories(root)
-        return {MAIN: root, **{name: path for name, path in below.items() if not self._is_table(path)}}
+        found = {MAIN: self._storage.root}
+        if not self.is_table:
+            _, others = self._below
+            found |= {name: path for name, path in others.items() if is_for_tables(self._storage, path)}
+        return found
+
+    @cached_property
+    def _below(self) -> tuple[Mapping[str, str], Mapping[str, str]]:
+        """The directories right below the root, by name: of tables, and others."""
+        found = self._directories(self._storage.root)
+        tables = {name: path for name, path in found.items() if self._is_table(path)}
+        return tables, {name: path for name, path in found.items() if name not in tables}
 
     def tables(self, schema: str) -> Mapping[str, str]:
         """Directory of each table of a schema, by name."""
@@ -59,8 +74,7 @@ class Tree:
             return {root.rstrip("/").rpartition("/")[2]: root}
         found: dict[str, str] = {}
         if schema == MAIN:
-            own = set(self.schemas.values())
-            found = {name: path for name, path in self._directories(root).items() if path not in own}
+            found = dict(self._below[0])
         directory = f"{root}{schema}/"
         if directory in self.schemas.values():
             below = self._directories(directory)

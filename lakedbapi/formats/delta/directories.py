@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from lakedbapi.errors import NotSupportedError, OperationalError
 from lakedbapi.formats.delta.log import LOG
+from lakedbapi.formats.tree import is_for_tables
 from lakedbapi.storage.filesystem import Storage
 
 _MARK = ".schema"
@@ -11,7 +12,12 @@ _MARK = ".schema"
 
 
 def create(storage: Storage, path: str) -> None:
-    """A directory for the tables of a schema."""
+    """A directory for the tables of a schema. NotSupportedError when other files lie there."""
+    if not is_for_tables(storage, path):
+        raise NotSupportedError(
+            f"{path}: a new schema cannot be made in a directory with the files of a table that was not made to the "
+            "end: remove them first, or choose another name"
+        )
     if storage.has_directories:
         storage.makedirs(path)
     else:

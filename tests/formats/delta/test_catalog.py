@@ -50,6 +50,23 @@ def test_tables_are_named_by_their_directories(connect: Connect, warehouse: Path
     assert connection.execute(listed).fetchall() == [("main", "a"), ("main", "b"), ("sales", "a")]
 
 
+def test_a_table_that_is_being_made_is_no_schema(connect: Connect, warehouse: Path) -> None:
+    """Its files come before its log: they may take an hour, or their writer may have died."""
+    for path in ("half/part-0.parquet", "parts/k=1/part-0.parquet", "sales/no_table/part-0.parquet", "old/.crc"):
+        (warehouse / path).parent.mkdir(parents=True, exist_ok=True)
+        (warehouse / path).touch()
+    table = Table(warehouse / "mixed" / "t").create()
+    table.commit(table.file("f.parquet", [1]))
+    (warehouse / "mixed" / "raw.parquet").touch()
+    connection = connect(warehouse)
+    schemas = [row[1] for row in connection.execute("SHOW SCHEMAS").fetchall()]
+    assert schemas == ["empty", "main", "mixed", "old", "sales"]
+    for sql in ("CREATE SCHEMA half", "CREATE TABLE half (i INTEGER)"):
+        with pytest.raises(NotSupportedError, match=r"half/: a new .* cannot be made in a directory with"):
+            connection.execute(sql)
+    connection.execute("CREATE SCHEMA fresh")
+
+
 def test_a_table_can_be_connected_to_alone(connect: Connect, warehouse: Path) -> None:
     connection = connect(warehouse / "sales" / "a")
     assert connection.execute("SHOW TABLES").fetchall() == [("a",)]
