@@ -123,8 +123,10 @@ def parse(database: str | os.PathLike[str], **options: Any) -> ConnectOptions:
     InterfaceError for an unknown one, or for a secret in a query. OperationalError if it cannot be told what is there.
     """
     text = os.fspath(database)
+    given = {name: value for name, value in options.items() if value is not None}
+    _check_texts(given)
     try:
-        format, location, found = _target(text, {name: value for name, value in options.items() if value is not None})
+        format, location, found = _target(text, given)
     except OSError as error:
         raise OperationalError(f"{error.filename}: looking for it failed: {error.strerror}") from error
     return _build(format, location, found, masked(text))
@@ -465,8 +467,22 @@ def _catalog_kind(path: Path) -> str:
     return _CATALOG_SUFFIXES.get(path.suffix, "sqlite")
 
 
+def _is_text(value: str) -> bool:
+    """Whether it can be the name of a file or server, and stand in a catalog."""
+    return re.search("[\0\ud800-\udfff]", value) is None
+
+
+def _check_texts(options: Mapping[str, Any]) -> None:
+    """InterfaceError for an option that is no text for a lake; what it is may be a secret."""
+    for name, value in options.items():
+        if isinstance(value, Mapping):
+            _check_texts({f"{name}.{inner}": item for inner, item in value.items()})
+        elif not _is_text(_text(value)):
+            raise InterfaceError(f"{name} has a character that no name can have: a NUL, or half of a surrogate pair")
+
+
 def _absolute(path: str) -> str:
-    if "\0" in path or any("\ud800" <= character <= "\udfff" for character in path):
+    if not _is_text(path):
         raise InterfaceError(f"{path!r} is no path: names of files and directories are UTF-8 without NUL")
     return re.sub("^//+", "/", os.path.abspath(os.path.expanduser(path)))
 
@@ -478,6 +494,7 @@ def _alias_of(location: str) -> str:
 
 
 def _build(format: str | None, location: str, options: dict[str, Any], shown: str) -> ConnectOptions:
+    _check_texts({repr(shown): unquote(location) if "://" in location else location, **options})
     asked = options.pop("format", None)
     if asked is not None and format is not None and str(asked).lower() != format:
         raise InterfaceError(f"{shown} is {format}, not {asked}")

@@ -20,6 +20,7 @@ from pyiceberg.transforms import IdentityTransform
 
 from lakedbapi.errors import NotSupportedError, ProgrammingError
 from lakedbapi.formats import keys
+from lakedbapi.formats.iceberg.places import DATA_PATH, METADATA_PATH
 from lakedbapi.formats.iceberg.requests import updates
 from lakedbapi.formats.iceberg.schemas import VERSION, model_field, nested_fields
 from lakedbapi.formats.iceberg.specs import transform_of
@@ -418,6 +419,9 @@ def _check_common(table: TableInfo, old: TableInfo | None) -> None:
         value = table.properties.get(name)
         if value is not None and (old is None or value != old.properties.get(name)):
             check_option(option, OTHER_CODECS.get(value, value), name)
+    for name in (LOCATION, DATA_PATH, METADATA_PATH):
+        if "\0" in table.properties.get(name, ""):
+            raise ProgrammingError(f"{name} of Iceberg table {table.name!r} has a NUL, which no path can have")
     known = {} if old is None else {field.id: field.default for field in walk(old.schema.fields)}
     for field in walk(table.schema.fields):
         _check_type(table, field, version)

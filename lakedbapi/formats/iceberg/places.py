@@ -10,6 +10,9 @@ from pyiceberg.table.metadata import TableMetadata
 
 from lakedbapi.formats.iceberg.paths import Paths
 
+DATA_PATH, METADATA_PATH = "write.data.path", "write.metadata.path"
+"""The properties that say where a table's files go."""
+
 
 @dataclass(frozen=True)
 class Places:
@@ -28,8 +31,8 @@ class Places:
         location = location.rstrip("/")
         return cls(
             location,
-            properties.get("write.data.path", f"{location}/data").rstrip("/"),
-            properties.get("write.metadata.path", f"{location}/metadata").rstrip("/"),
+            properties.get(DATA_PATH, f"{location}/data").rstrip("/"),
+            properties.get(METADATA_PATH, f"{location}/metadata").rstrip("/"),
         )
 
     def named(self, path: str) -> str:
