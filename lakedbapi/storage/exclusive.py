@@ -26,6 +26,9 @@ from lakedbapi.errors import NotSupportedError
 CONDITIONAL = frozenset({"s3", "s3a", "gs", "gcs", "abfs", "abfss", "az"})
 """Protocols whose store has a conditional put that fsspec's mode `create` asks for."""
 
+TEMPORARY = r"(^|/)\.[^/]+\.[0-9a-f]{12}\.tmp$"
+"""What `temporary` gives: a writer that is killed leaves such a file."""
+
 FILES_TOGETHER = 8
 """How many files are written at a time."""
 
@@ -126,22 +129,26 @@ def _honours_create(filesystem: AbstractFileSystem, directory: str) -> bool:
 
 def link_new(path: str, data: bytes) -> None:
     """Create a local file: it appears complete and on disk, or not at all. FileExistsError if it exists."""
-    directory = posixpath.dirname(path)
-    temporary = posixpath.join(directory, f".{posixpath.basename(path)}.{os.urandom(6).hex()}.tmp")
-    os.makedirs(directory, exist_ok=True)
+    written = temporary(path)
+    os.makedirs(posixpath.dirname(path), exist_ok=True)
     try:
-        with open(temporary, "xb") as file:
+        with open(written, "xb") as file:
             file.write(data)
-        link_complete(temporary, path)
+        link_complete(written, path)
     finally:
         with suppress(FileNotFoundError):
-            os.unlink(temporary)
+            os.unlink(written)
 
 
-def link_complete(temporary: str, path: str) -> None:
+def temporary(path: str) -> str:
+    """A name beside `path`, of a file that is to take its place once it is complete."""
+    return posixpath.join(posixpath.dirname(path), f".{posixpath.basename(path)}.{os.urandom(6).hex()}.tmp")
+
+
+def link_complete(written: str, path: str) -> None:
     """Let the content of a local file appear at `path` as well, once it is on disk. FileExistsError if it exists."""
-    _sync_file(temporary)
-    os.link(temporary, path)  # Fails if the target exists, and shows it only complete.
+    _sync_file(written)
+    os.link(written, path)  # Fails if the target exists, and shows it only complete.
     _sync_directory(posixpath.dirname(path))
 
 

@@ -312,17 +312,17 @@ def _mtime(entry: Mapping[str, Any]) -> datetime | None:
 
 
 def _replace_local(path: str, data: bytes) -> None:
-    temporary = f"{posixpath.dirname(path)}/.{posixpath.basename(path)}.{os.urandom(6).hex()}.tmp"
+    written = exclusive.temporary(path)
     os.makedirs(posixpath.dirname(path), exist_ok=True)
     try:
-        with open(temporary, "xb") as file:
+        with open(written, "xb") as file:
             file.write(data)
             file.flush()
             os.fsync(file.fileno())
-        os.replace(temporary, path)
+        os.replace(written, path)
     finally:
         with suppress(FileNotFoundError):
-            os.unlink(temporary)
+            os.unlink(written)
 
 
 @contextmanager

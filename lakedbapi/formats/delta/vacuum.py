@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 
 from lakedbapi.errors import Error
 from lakedbapi.formats.delta.checkpoint_writer import retention_of
+from lakedbapi.formats.delta.checkpoints import SIDECARS
 from lakedbapi.formats.delta.commit import TableCommit
 from lakedbapi.formats.delta.commit_info import Note
 from lakedbapi.formats.delta.deletion_vectors import file_path
@@ -25,6 +26,7 @@ from lakedbapi.formats.delta.state import TableState
 from lakedbapi.formats.delta.table import DeltaTable
 from lakedbapi.formats.delta.writer_features import check_writable
 from lakedbapi.model.catalog import TableInfo
+from lakedbapi.storage.exclusive import TEMPORARY
 from lakedbapi.storage.filesystem import Storage
 
 if TYPE_CHECKING:
@@ -76,11 +78,13 @@ def needless(catalog: DeltaCatalog, table: TableInfo, cutoff: datetime, unknown:
 
 def stored_files(storage: Storage, root: str) -> pa.Table:
     """All files below the table's directory that may be its own, as `Storage.list` has them: without the log, without
-    what is hidden, and without tables below it."""
+    what is hidden, but for files that were never finished, and without tables below it."""
     found = storage.list(root)
     relative = pc.utf8_slice_codeunits(found["path"], len(root))
     below = nested(relative)
-    shown = pc.replace_substring_regex(relative, f"^{CHANGE_DATA}", "")
+    shown = pc.replace_substring_regex(relative, TEMPORARY, r"\1unfinished")
+    shown = pc.replace_substring_regex(shown, f"^{LOG}({SIDECARS})?unfinished$", "unfinished")
+    shown = pc.replace_substring_regex(shown, f"^{CHANGE_DATA}", "")
     foreign = pc.or_(pc.match_substring_regex(shown, _HIDDEN), pc.starts_with(relative, "metadata/"))
     for directory in below:
         foreign = pc.or_(foreign, pc.starts_with(relative, directory))

@@ -26,6 +26,8 @@ _BATCH = 500
 """Files that are removed before the catalog is told."""
 _OWN_NAME = r"(^|/)ducklake-[^/]+\.(parquet|puffin)$"
 """How DuckLake's writers name files. Others in the data path are somebody else's."""
+_UNFINISHED = r"(^|/)\.ducklake-[^/]+\.tmp$"
+"""A file of ours, as long as it is written."""
 
 
 def is_own_name(path: str) -> bool:
@@ -82,7 +84,8 @@ def remove_orphans(
         catalog.storage, catalog.data_path, [path for path in directories.values() if path.startswith(below)]
     )
     path = found.column("path")
-    candidate = pc.and_(pc.match_substring_regex(path, _OWN_NAME), pc.starts_with(path, below))
+    is_own = pc.match_substring_regex(path, f"{_OWN_NAME}|{_UNFINISHED}")
+    candidate = pc.and_(is_own, pc.starts_with(path, below))
     if older_than is not None:
         # Young files may belong to a transaction that has not committed yet; so may those of unknown age.
         old = pc.less(found.column("mtime"), pa.scalar(older_than, pa.timestamp("us", "UTC")))

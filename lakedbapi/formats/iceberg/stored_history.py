@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
@@ -25,9 +26,10 @@ from lakedbapi.model.catalog import TableInfo
 from lakedbapi.model.instants import ago
 from lakedbapi.model.scan import DATA_FILES, FileGroup
 from lakedbapi.model.types import Schema
+from lakedbapi.storage.exclusive import TEMPORARY
 
 _Chooser = Callable[[pa.ChunkedArray, pa.ChunkedArray], pa.Array]
-_METADATA = (".avro", ".json", ".puffin", ".stats")
+_METADATA = re.compile(rf"\.(avro|json|puffin|stats)$|{TEMPORARY}")
 _IN_FLIGHT = 3 * 86_400_000
 """Milliseconds in which a metadata file that nothing names may become part of a commit."""
 
@@ -125,7 +127,7 @@ class StoredHistory:
         return [
             (path, is_old)
             for path, is_old in zip(paths, old, strict=True)
-            if path.startswith(place) and path.endswith(_METADATA) and path not in known
+            if path.startswith(place) and _METADATA.search(path) and path not in known
         ]
 
     # Rows

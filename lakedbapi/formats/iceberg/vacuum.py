@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import posixpath
+import re
 from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING
@@ -20,7 +22,8 @@ from lakedbapi.formats.iceberg.territory import unclaimed
 if TYPE_CHECKING:
     from lakedbapi.formats.iceberg.sources import CatalogSource
 
-_METADATA = (".json", ".json.gz", "version-hint.text")
+_METADATA = re.compile(r"[^.].*\.json(\.gz)?|.*version-hint\.text")
+"""Names of metadata files; those that are written yet begin with a dot."""
 
 
 def vacuum(
@@ -54,7 +57,8 @@ def vacuum(
 
 
 def orphans(source: CatalogSource, version: TableVersion, unknown: datetime) -> set[str]:
-    """Files of the table alone that no snapshot has, last changed before `unknown`. None is a metadata file."""
+    """Files of the table alone that no snapshot has, last changed before `unknown`. None is a metadata file that was
+    finished."""
     places = Places.of(version.metadata)
     known = {*reachable(version, version.metadata.snapshots).all, *named_in_metadata(version)}
     found: set[str] = set()
@@ -62,4 +66,5 @@ def orphans(source: CatalogSource, version: TableVersion, unknown: datetime) -> 
         listed = version.storage.list(version.paths.full(directory) + "/")
         old = pc.fill_null(pc.less(listed.column("mtime"), pa.scalar(unknown)), False)
         found |= set(listed.filter(old).column("path").to_pylist())
-    return unclaimed((path for path in found - known if not path.endswith(_METADATA)), version, source)
+    going = (path for path in found - known if not _METADATA.fullmatch(posixpath.basename(path)))
+    return unclaimed(going, version, source)

@@ -288,12 +288,14 @@ def test_metadata_that_nothing_names(place: Place) -> None:
     """Of a writer that died, or lost against others: told, and removed when it is old."""
     sql = fill(place)
     folder = Path(str(place.table().metadata.location).removeprefix("file://")) / "metadata"
-    for name, age in (("old-m0.avro", 9 * 86_400), ("young.metadata.json", 60)):
+    unfinished = ".old-m0.avro.0123456789ab.tmp"
+    for name, age in (("old-m0.avro", 9 * 86_400), (unfinished, 9 * 86_400), ("young.metadata.json", 60)):
         (folder / name).write_text(SECRET)
         os.utime(folder / name, (time.time() - age,) * 2)
     report = {line[0]: line[3] for line in sql.execute(PURGE).fetchall() if line[1] == "metadata file"}
     assert report == {
         str(folder / "old-m0.avro"): "removed",
+        str(folder / unfinished): "removed",
         str(folder / "young.metadata.json"): "unknown: remove it by hand once no writer runs",
     }
     assert [Path(path).name for path in remains(place)] == ["young.metadata.json"]
