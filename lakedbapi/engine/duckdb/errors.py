@@ -67,7 +67,8 @@ _STREAM = re.compile(
     r"(?:get_next|stream registered as .*?) failed(?:\(\))?: \w+: (.*?)\.? Detail: Python exception", re.DOTALL
 )
 _FED = re.compile(r"(?:get_next|stream registered as .*?) failed", re.DOTALL)
-_TRACEBACK = re.compile(r"Traceback \(most recent call last\):\n(?:  .*\n)+(\S.*)", re.DOTALL)
+# With a blank line after each part since Python 3.12.
+_TRACEBACK = re.compile(r"Traceback \(most recent call last\):\n+(?:  .*\n)+(\S.*)", re.DOTALL)
 # What the views of this engine are made of; a reader did not write it and cannot use it.
 _INTERNAL_LINE = re.compile(r"\n+LINE \d+:.*", re.DOTALL)
 _STACK_TRACE = re.compile(r"\s*Stack Trace:.*", re.DOTALL)
