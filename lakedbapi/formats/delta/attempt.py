@@ -13,7 +13,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lakedbapi.errors import InternalError, NotSupportedError
+from lakedbapi.errors import DataError, Error, InternalError, NotSupportedError
 from lakedbapi.formats.delta import clustering, commit_info, row_tracking
 from lakedbapi.formats.delta.actions import DomainMetadata
 from lakedbapi.formats.delta.conflicts import SNAPSHOT, isolation_level, located, same_rows
@@ -344,10 +344,16 @@ class Attempt:
     def _check(self, removes: Sequence[Action], adds: Sequence[Action]) -> None:
         """What no commit may do, whatever led to it."""
         plan = self._plan
-        for kind, actions in (("add", adds), ("remove", removes)):
-            paths = [action["path"] for action in actions]
-            if len(set(paths)) != len(paths):
-                raise InternalError(f"a commit of Delta table {plan.root} has two {kind} actions for one file")
+        added = [action["path"] for action in adds]
+        if _has_repeated(added):
+            raise self._fault("has two add actions for one file")
+        if removes and self._head is not None:
+            paths = self._head.files["path"]
+            changed = paths.filter(pc.is_in(paths, value_set=pa.array(added, pa.string()))).to_pylist()
+            if _has_repeated(changed):
+                raise self._fault("changes one of two entries for one file")
+        if _has_repeated([(action["path"], *_vector(action)) for action in removes]):
+            raise self._fault("has two remove actions for one file")
         if any(set(action["partitionValues"]) != set(self._partition_keys) for action in adds):
             raise InternalError(f"a commit of Delta table {plan.root} adds a file with other partition columns")
         if any("deletionVector" in add for add in adds) and not self._vectors_allowed():
@@ -359,10 +365,22 @@ class Attempt:
             )
         expected = sum(done.inserted - done.deleted for done in plan.operations)
         if plan.operations and not plan.is_replaced and self._rows != expected:
-            raise InternalError(
-                f"a commit of Delta table {plan.root} would change the number of its rows by {self._rows}, the "
-                f"statements by {expected}"
-            )
+            raise self._fault(f"would change the number of its rows by {self._rows}, the statements by {expected}")
+
+    def _fault(self, what: str) -> Error:
+        """Why a commit is not made that `what` is said of: what another writer left, else a fault of this one."""
+        table, head = self._plan.table.name, self._head
+        paths = pa.chunked_array([], pa.string()) if head is None else head.paths
+        found = pc.value_counts(paths)
+        twice = found.field("values").filter(pc.greater(found.field("counts"), 1)).to_pylist()
+        if not twice:
+            return InternalError(f"a commit of Delta table {self._plan.root} {what}")
+        return DataError(
+            f"table {table} names the file {twice[0]} twice, once with other deleted rows than the other time, so that "
+            "nobody can tell which of its rows there are: a faulty writer left it so. CREATE OR REPLACE TABLE "
+            f"{spelled(table)} AS SELECT … takes an earlier version, FROM {spelled(table)} FOR VERSION AS OF …, or "
+            "what is read now"
+        )
 
     def _is_append_only(self) -> bool:
         """Before the commit or after it: a replaced table loses rows as well."""
@@ -384,3 +402,13 @@ class Attempt:
             return ()
         names = {field.id: self._physical.get(field.id, field.name) for field in table.schema.fields}
         return [names[key.field_id] for key in table.partitioning.fields]
+
+
+def _vector(action: Action) -> tuple[Any, ...]:
+    """What tells an action of a file with a deletion vector from others of the file."""
+    vector = action.get("deletionVector")
+    return () if vector is None else (vector["storageType"], vector["pathOrInlineDv"], vector.get("offset"))
+
+
+def _has_repeated(keys: Sequence[object]) -> bool:
+    return len(set(keys)) != len(keys)
