@@ -101,6 +101,48 @@ def test_a_key_that_comes_twice_sees_the_first_update(t, one_by_one):
     assert one_by_one == [1]
 
 
+def test_the_last_of_several_updates_by_one_key_stays(t, one_by_one):
+    assert t.many("UPDATE t SET v = ? WHERE id = ?", [("x", 1), ("z", 2), ("y", 1)]) == 3
+    assert t.rows() == [(1, "y"), (2, "z"), (3, None)]
+    assert one_by_one == [1]
+
+
+def test_sets_without_values_count(lake):
+    lake("CREATE TABLE n (i INTEGER DEFAULT 5)")
+    assert lake.many("INSERT INTO n VALUES (7)", [(), (), ()]) == 3
+    assert lake.many("INSERT INTO n VALUES (?)", [(None,), (None,)]) == 2
+    assert lake("SELECT i FROM n ORDER BY ALL") == [(7,), (7,), (7,), (None,), (None,)]
+
+
+def test_rows_of_all_sets_are_returned(lake, one_by_one):
+    lake("CREATE TABLE i (v INTEGER)")
+    lake.cursor.executemany("INSERT INTO i SELECT ? + 1 RETURNING v", [(1,), (2,), (3,)])
+    assert lake.cursor.fetchall() == [(2,), (3,), (4,)]
+    assert one_by_one == [1]
+
+
+@pytest.mark.parametrize(
+    ("type_", "keys"),
+    [
+        ("INTEGER", [7, 9, 8]),
+        ("DOUBLE", [1.5, float("nan"), 2.5]),
+        ("HUGEINT", [2**64, -(2**70), 10**20]),
+        ("BIGINT", [2**31, 2**32 - 1, 5]),
+        ("DECIMAL(38, 30)", [D("1e7"), D("1e-30"), D("5.5")]),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_rows_are_found_in_files_of_one_value(lake, type_, keys):
+    """The least and the greatest key stand at the borders of files."""
+    lake(f"CREATE TABLE k (key {type_}, v VARCHAR)")
+    for key in keys:
+        lake("INSERT INTO k VALUES (?, 'old')", key)
+        lake.commit()
+    assert lake.many("UPDATE k SET v = ? WHERE key = ?", [(f"new{i}", key) for i, key in enumerate(keys)]) == len(keys)
+    assert lake("SELECT v FROM k ORDER BY v") == [(f"new{i}",) for i in range(len(keys))]
+    assert lake.many("DELETE FROM k WHERE ? = key", [(key,) for key in keys]) == len(keys)
+
+
 def test_an_update_of_the_key_itself_runs_in_order(t):
     assert t.many("UPDATE t SET id = ? WHERE id = ?", [(2, 1), (3, 2)]) == 3
     assert sorted(i for i, _ in t.rows()) == [3, 3, 3]

@@ -37,7 +37,7 @@ def partition_array(texts: pa.Array, type: Type, what: str) -> pa.Array:
     for text in encoded.dictionary.to_pylist():
         try:
             values.append(None if text == "" else parse(text))
-        except (ValueError, KeyError, InvalidOperation, OverflowError) as error:
+        except (ValueError, KeyError, InvalidOperation) as error:
             raise DataError(f"{what} has the partition value {text!r}, which is no {_name(type)}") from error
     return _array(values, type, what).take(encoded.indices)
 

@@ -134,6 +134,11 @@ def test_one_file_can_hold_several_vectors(connect: Connect, table: Table) -> No
     assert live(connect, table, *descriptors, None) == without(1, 32, 33, 59, 60, count=120)
 
 
+def test_the_path_of_a_vector_in_another_store_is_whole() -> None:
+    found = file_path("s3://here/t/", {"storageType": "p", "pathOrInlineDv": "s3://there/u/a%20b%2525.bin"})
+    assert found == "s3://there/u/a b%25.bin"
+
+
 def test_a_vector_can_lie_anywhere(connect: Connect, table: Table, tmp_path: Path) -> None:
     body = blob(4)
     (tmp_path / "some where.bin").write_bytes(framed(body))

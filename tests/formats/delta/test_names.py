@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 import lakedbapi
+from lakedbapi.formats.delta.paths import full_paths
 from tests.formats.delta.committed import rows
 from tests.formats.delta.conftest import Connect
 from tests.formats.delta.writing import Table
@@ -34,3 +36,23 @@ def test_each_statement_finds_the_column_that_it_names(lake: lakedbapi.Connectio
     merge = 'MERGE INTO t USING (SELECT 20 AS k) s ON t."straße" = s.k WHEN MATCHED THEN UPDATE SET "straße" = STRASSE'
     assert lake.execute(merge).rowcount == 1
     assert rows(lake, "SELECT * FROM t ORDER BY id") == [(2, 21, 21), (3, 30, 5)]
+
+
+@pytest.mark.parametrize(
+    ("path", "expected"),
+    [
+        ("a%20b.parquet", "/root/t/a b.parquet"),
+        ("/other/a.parquet", "/other/a.parquet"),
+        ("file:/other/a%25.parquet", "/other/a%.parquet"),
+        ("file:///other/a.parquet", "/other/a.parquet"),
+        ("file:///other/../a.parquet", "/other/../a.parquet"),
+        ("s3://other/a%20b.parquet", "s3://other/a b.parquet"),
+        ("x-y.z+1://other/a.parquet", "x-y.z+1://other/a.parquet"),
+        ("p=1:2/a.parquet", "/root/t/p=1:2/a.parquet"),
+    ],
+)
+def test_paths_are_below_the_table_or_whole(path: str, expected: str) -> None:
+    """Those of shallow clones are whole."""
+    assert full_paths("/root/t/", pa.array([path])).to_pylist() == [expected]
+    both = full_paths("/root/t/", pa.array([path, "b.parquet"])).to_pylist()
+    assert both == [expected, "/root/t/b.parquet"]

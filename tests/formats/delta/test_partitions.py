@@ -51,16 +51,22 @@ def value(connect: Connect, directory: Path, type: str, text: str | None) -> Any
             "9999999999999999999999999999.9999999999",
             Decimal("9999999999999999999999999999.9999999999"),
         ),
+        ("decimal(4,2)", "12.500", Decimal("12.50")),
+        ("binary", "é€", "é€".encode()),
         ("boolean", "TRUE", True),
         ("boolean", "false", False),
         ("date", "2021-05-06", datetime.date(2021, 5, 6)),
         ("date", "0001-01-01", datetime.date(1, 1, 1)),
+        ("date", " 2021-05-06 ", datetime.date(2021, 5, 6)),
+        ("date", "1969-12-30 12:00:00", datetime.date(1969, 12, 30)),
         ("timestamp", "2021-05-06T07:08:09.123456Z", INSTANT),
         ("timestamp", "2021-05-06 07:08:09.123456", INSTANT),
         ("timestamp", "2021-05-06 07:08:09.123456+00", INSTANT),
         ("timestamp", "2021-05-06T09:08:09.123456+02:00", INSTANT),
         ("timestamp", "2021-05-06 09:08:09.123456+0200", INSTANT),
         ("timestamp", "2021-05-05T23:38:09.123456-07:30", INSTANT),
+        ("timestamp", "2021-05-06 08:10:12.123456+01:02:03", INSTANT),
+        ("timestamp", "2021-05-06t07:08:09.123456 utc", INSTANT),
         ("timestamp", "2021-05-06 00:00:00", datetime.datetime(2021, 5, 6, tzinfo=UTC)),
         ("timestamp", "9999-12-31T23:59:59.999999Z", datetime.datetime(9999, 12, 31, 23, 59, 59, 999999, UTC)),
         ("timestamp_ntz", "2021-05-06 07:08:09.123456", INSTANT.replace(tzinfo=None)),
@@ -79,7 +85,14 @@ def test_nan_is_a_value(connect: Connect, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("type", "text"),
-    [("integer", "x"), ("byte", "128"), ("date", "10000-01-01"), ("timestamp", "noon"), ("decimal(4,2)", "123.45")],
+    [
+        ("integer", "x"),
+        ("byte", "128"),
+        ("date", "10000-01-01"),
+        ("timestamp", "noon"),
+        ("decimal(4,2)", "123.45"),
+        ("decimal(4,2)", "x"),
+    ],
 )
 def test_a_text_that_is_no_value_is_named(connect: Connect, tmp_path: Path, type: str, text: str) -> None:
     with pytest.raises(DataError, match=r"column 'p',? has .*partition value"):

@@ -211,3 +211,23 @@ def test_describe_history_shows_the_newest_version_first(connect: Connect, table
 def test_a_directory_of_tables_has_no_history(connect: Connect, table: Table) -> None:
     with pytest.raises(ProgrammingError, match=r"each table has: ask history\('table'\)"):
         connect(table.path.parent).execute("SELECT * FROM snapshots()")
+
+
+def test_times_of_files_count_before_the_version_that_commits_have_times_from(connect: Connect, table: Table) -> None:
+    """As the properties say it, which another program may have copied from another table."""
+    first = json.loads((table.log / f"{0:020}.json").read_text().splitlines()[1])["metaData"]
+    configuration = {
+        "delta.enableInCommitTimestamps": "true",
+        "delta.inCommitTimestampEnablementVersion": "5",
+        "delta.inCommitTimestampEnablementTimestamp": "4000000000000",
+    }
+    table.commit(TIMES_IN_COMMITS, {"metaData": {**first, "configuration": configuration}})
+    assert rows(connect, table, "2050-01-01 00:00:00") == 3
+    assert connect(table.path).execute("SELECT max(snapshot_id) FROM history('t')").fetchall() == [(4,)]
+
+
+def test_the_first_time_is_told_where_all_commits_have_times(connect: Connect, tmp_path: Path) -> None:
+    lake = connect(tmp_path, autocommit=True)
+    lake.execute("CREATE TABLE t (i INTEGER) WITH ('delta.enableInCommitTimestamps' = 'true')")
+    with pytest.raises(ProgrammingError, match=r"has no version at 2001.*: the first version that can be read, 0, is"):
+        lake.execute("SELECT * FROM t TIMESTAMP AS OF '2001-01-01'")

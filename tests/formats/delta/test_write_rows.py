@@ -21,6 +21,9 @@ from lakedbapi.errors import (
 )
 from lakedbapi.formats.delta import housekeeping
 from lakedbapi.formats.delta.table import DeltaTable
+from lakedbapi.formats.delta.written_stats import stats_text
+from lakedbapi.model.changes import FileStats, WrittenFile
+from lakedbapi.model.types import Field, Scalar, Schema
 from tests.formats.delta.committed import commit, info, of_kind, rows, values, versions
 from tests.formats.delta.conftest import Connect
 from tests.formats.delta.writing import DV, Table
@@ -222,6 +225,25 @@ def test_times_beyond_the_calendar_of_the_log_have_no_bounds(lake: lakedbapi.Con
     stats = json.loads(of_kind(commit(table), "add")[0]["stats"])
     assert (stats["minValues"], stats["maxValues"]) == ({"i": 1}, {"i": 1})
     assert values(lake, f"SELECT i FROM t WHERE d = '{day}'::DATE AND t = '{day}'::DATE") == [1]
+
+
+def test_an_infinity_leaves_a_column_without_bounds(lake: lakedbapi.Connection, table: Path) -> None:
+    """JSON has no number for it."""
+    lake.execute("CREATE TABLE t (f DOUBLE, g FLOAT, h DOUBLE)")
+    lake.execute("INSERT INTO t VALUES (1.5, '-inf', 1.5), ('inf', 1.5, 2.5)")
+    (add,) = of_kind(commit(table), "add")
+    stats = json.loads(add["stats"])
+    assert (stats["minValues"], stats["maxValues"]) == ({"h": 1.5}, {"h": 2.5})
+
+
+def test_a_column_that_may_have_a_nan_has_no_bounds() -> None:
+    """As of a file that an engine wrote which does not tell."""
+    field = Field("f", Scalar("float64"), 1)
+    for has_nan, bounds in ((None, {}), (True, {}), (False, {"f": 1.5})):
+        stats = FileStats("1.5", "1.5", 0, 1, has_nan, None)
+        file = WrittenFile("f.parquet", 1, 100, None, {1: stats})
+        found = json.loads(stats_text(file, Schema((field,)), frozenset(), {}))
+        assert (found["minValues"], found["maxValues"], found["nullCount"]) == (bounds, bounds, {"f": 0})
 
 
 def test_a_nan_leaves_a_column_without_bounds(lake: lakedbapi.Connection, table: Path) -> None:

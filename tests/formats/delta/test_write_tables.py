@@ -344,6 +344,7 @@ def test_a_replaced_table_stays_the_same_table(lake: lakedbapi.Connection, table
     assert metadata(table)["id"] == id
     assert versions(table) == [0, 1]
     assert info(table)["operation"] == "CREATE OR REPLACE TABLE AS SELECT"
+    assert info(table)["isBlindAppend"] is False
     assert rows(lake, "SELECT * FROM t") == [("x",)]
     assert rows(lake, "SELECT * FROM t VERSION AS OF 0 ORDER BY ALL") == [(0,), (1,), (2,)]
 
