@@ -39,14 +39,17 @@ def without_rights(path: str) -> Iterator[None]:
         os.chmod(path, before)
 
 
-def test_a_data_file_without_the_right_to_read_it() -> None:
+@pytest.mark.parametrize("refused", ["", "..", "../.."])
+def test_a_data_file_without_the_right_to_read_it(refused: str) -> None:
+    """Of the file itself, of its folder, or of a folder further up."""
     with tempfile.TemporaryDirectory() as place:  # not below a folder that only its owner may enter
         os.chmod(place, 0o755)
         engine = DuckDBEngine([f"{place}/"], [], ["lake"])
-        (file,) = write(engine, f"{place}/t/", "select 1, 'a'")
+        (file,) = write(engine, f"{place}/s/t/", "select 1, 'a'")
         query = Query("select id from t", {T: ScanRelation(Scan(SCHEMA, (group([file]),)))}, {}, LAKE)
         assert rows(engine.fetch(query)) == [(1,)]
-        with without_rights(file.path), pytest.raises(errors.OperationalError, match=file.path) as caught:
+        path = os.path.normpath(f"{file.path}/{refused}")
+        with without_rights(path), pytest.raises(errors.OperationalError, match=file.path) as caught:
             engine.fetch(query)
         assert "Permission denied" in str(caught.value)
         assert "estore" not in str(caught.value)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -141,6 +142,17 @@ def _own_text(message: str) -> str:
     return last.group(1).strip() if last else message
 
 
+def _not_found(path: str, reason: str) -> errors.OperationalError:
+    """DuckDB finds no file either where this process may not look for it."""
+    try:
+        os.stat(path)
+    except PermissionError as error:
+        return unopened(path, error)
+    except (OSError, ValueError):
+        pass
+    return missing(path, reason)
+
+
 def missing(path: str, reason: object) -> errors.OperationalError:
     return errors.OperationalError(
         f"Data file {path!r} cannot be opened: {reason}. The catalog lists it, so something else than this catalog"
@@ -185,7 +197,7 @@ def _shaped(kind: type[errors.DatabaseError], message: str, *, file: bool = Fals
     found = _PATH.search(message) if file else None
     reason = message.replace(found.group(1), "") if found else ""  # a path may have any words in it, even 404
     if found and _MISSING.search(reason):
-        return missing(found.group(1), message)
+        return _not_found(found.group(1), message)
     if found and _UNOPENED.search(reason):
         return unopened(found.group(1), message)
     if found and _CORRUPT.search(reason):
