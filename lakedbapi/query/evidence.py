@@ -205,7 +205,7 @@ def _with_calendar(known: Evidence, parts: Mapping[str, pa.Array]) -> Evidence:
     year = parts["year"]
     has = _mask(year.is_valid(), unknown=False)
     start = (_integers(year) - 1970).astype("datetime64[Y]")
-    end = (start + 1).astype("datetime64[us]")
+    end = (start + np.timedelta64(1, "Y")).astype("datetime64[us]")
     start = start.astype("datetime64[us]")
     inside = has
     for transform, unit in (("month", "M"), ("day", "D"), ("hour", "h")):
@@ -213,10 +213,10 @@ def _with_calendar(known: Evidence, parts: Mapping[str, pa.Array]) -> Evidence:
             break
         inside = inside & _mask(parts[transform].is_valid(), unknown=False)
         offset = _integers(parts[transform]) - (transform != "hour")
-        finer = start.astype(f"datetime64[{unit}]") + offset
+        finer = start.astype(f"datetime64[{unit}]") + offset.astype(f"timedelta64[{unit}]")
         start = np.where(inside, finer.astype("datetime64[us]"), start)
-        end = np.where(inside, (finer + 1).astype("datetime64[us]"), end)
-    last = end - 1
+        end = np.where(inside, (finer + np.ones(1, f"timedelta64[{unit}]")).astype("datetime64[us]"), end)
+    last = end - np.timedelta64(1, "us")
     lower = pa.array(start, mask=~has).cast(known.lower.type, safe=False)
     upper = pa.array(last, mask=~has).cast(known.upper.type, safe=False)
     return replace(

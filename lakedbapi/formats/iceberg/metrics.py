@@ -232,7 +232,7 @@ def _span(numbers: pa.Array, part: str, unit: str, type: Type) -> tuple[pa.Array
         missing = missing | (days > _LIMIT // 86_400_000_000_000 - 366)  # Nanoseconds end in the year 2262.
         counts = np.where(missing, 0, counts)
     start = (counts - (counts <= 0)).astype(f"datetime64[{part}]").astype(f"datetime64[{unit}]")
-    end = (counts + 1).astype(f"datetime64[{part}]").astype(f"datetime64[{unit}]") - 1
+    end = (counts + 1).astype(f"datetime64[{part}]").astype(f"datetime64[{unit}]") - np.ones(1, f"timedelta64[{unit}]")
     lower, upper = (pa.array(values.astype(np.int64), mask=missing) for values in (start, end))
     target = arrow_type(type)
     if unit == "D":
