@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from sqlalchemy import select
@@ -13,6 +13,7 @@ from lakedbapi.formats.database_files import is_there, prepare_new
 from lakedbapi.formats.ducklake.backend import Backend
 from lakedbapi.formats.ducklake.backends import backend_for
 from lakedbapi.formats.ducklake.catalog import DuckLakeCatalog
+from lakedbapi.formats.ducklake.cleanup import is_own_name
 from lakedbapi.formats.ducklake.create import create_catalog, is_initialised
 from lakedbapi.formats.ducklake.options import Options
 from lakedbapi.formats.ducklake.paths import data_directory
@@ -22,7 +23,6 @@ from lakedbapi.storage.filesystem import Storage
 from lakedbapi.storage.options import storage_options
 
 _FILE_KINDS = ("sqlite", "duckdb")
-_DATA = (".parquet", ".puffin")
 
 
 class DuckLakeFormat(Format):
@@ -95,25 +95,32 @@ def _prepare_file(backend: Backend, options: Mapping[str, str], create: bool) ->
         return
     path = Path(backend.name)
     if is_there(path):
-        _check_not_cut(backend, path, options)
+        # An empty file is a new database, or what a full disk has left of a catalog.
+        if backend.kind == "sqlite" and _is_empty(path):
+            _check_not_lost(path, _new_data_path(backend, options), options, "is an empty file", _is_data)
         return
     if create:
         _check_new(options)  # Before the database makes the file.
+        _check_not_lost(path, _new_data_path(backend, options), options, "is not there", is_own_name)
     prepare_new(path, "DuckLake", create=create)
 
 
-def _check_not_cut(backend: Backend, path: Path, options: Mapping[str, str]) -> None:
-    """An empty file is a new database, or what a full disk has left of a catalog: then there are data files."""
-    if backend.kind != "sqlite" or not _is_empty(path):
-        return
-    data_path = _new_data_path(backend, options)
-    found = Storage.of(data_path, storage_options(options)).list().column("path").to_pylist()
+def _check_not_lost(
+    path: Path, data_path: str, options: Mapping[str, str], state: str, is_of_lake: Callable[[str], bool]
+) -> None:
+    """OperationalError where a lake has its data already: a new one would take its files for orphans."""
+    names = Storage.of(data_path, storage_options(options)).list().column("path").to_pylist()
     # Another process may have begun this lake, and written to it, in the meantime.
-    if any(name.endswith(_DATA) for name in found) and _is_empty(path):
+    if any(map(is_of_lake, names)) and (not is_there(path) or _is_empty(path)):
         raise OperationalError(
-            f"catalog {path} is an empty file, but there are data files in {data_path}: the catalog seems to be lost. "
-            "Restore it from a copy; to begin a new lake, remove the file or choose another data_path"
+            f"catalog {path} {state}, but there are data files in {data_path}: the catalog seems to be lost. Restore "
+            "it from a copy; to begin a new lake, choose another data_path or move these files away (without the "
+            "catalog, CALL ducklake_add_data_files takes them into tables of the new lake)"
         )
+
+
+def _is_data(path: str) -> bool:
+    return path.endswith((".parquet", ".puffin"))
 
 
 def _is_empty(path: Path) -> bool:

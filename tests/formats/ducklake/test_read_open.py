@@ -223,8 +223,36 @@ def test_an_emptied_catalog_is_no_new_lake(tmp_path: Path) -> None:
         with pytest.raises(errors.OperationalError, match=r"catalog .* is an empty file, but there are data files"):
             lakedbapi.connect(url, read_only=read_only)
     assert catalog.stat().st_size == 0
-    catalog.unlink()
-    with lakedbapi.connect(url) as connection:
+
+
+@pytest.mark.parametrize("name", ["shop", "ducklake:///shop.sqlite", "ducklake+duckdb:///shop.ducklake"])
+def test_a_lost_catalog_is_no_new_lake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    """A new one would take the files of the lost one for orphans, and remove them."""
+    monkeypatch.chdir(tmp_path)
+    with lakedbapi.connect(name, data_inlining_row_limit=0) as connection:
+        connection.execute("CREATE TABLE t AS SELECT 1 AS i")
+    (catalog,) = (path for path in tmp_path.rglob("*") if path.suffix in (".sqlite", ".ducklake"))
+    copy = catalog.rename(catalog.with_suffix(".copy"))
+    kept = sorted(tmp_path.rglob("*"))
+    with pytest.raises(errors.OperationalError, match=r"is not there, but there are data files in .* Restore it from"):
+        lakedbapi.connect(name)
+    with pytest.raises(errors.ProgrammingError, match="no such file"):
+        lakedbapi.connect(name, read_only=True)
+    assert sorted(tmp_path.rglob("*")) == kept
+    with lakedbapi.connect(name, data_path=f"{tmp_path}/new/", allow_external=True) as connection:
+        connection.execute("CREATE TABLE t (i INTEGER)")
+        (file,) = tmp_path.rglob("ducklake-*.parquet")
+        connection.execute(f"CALL ducklake_add_data_files('lake', 't', '{file}')")
+        assert connection.execute("SELECT i FROM t").fetchall() == [(1,)]
+    copy.rename(catalog)
+    with lakedbapi.connect(name) as connection:
+        assert connection.execute("SELECT i FROM t").fetchall() == [(1,)]
+
+
+def test_a_new_lake_may_have_files_of_others_where_its_data_go(tmp_path: Path) -> None:
+    (tmp_path / "shop" / "data").mkdir(parents=True)
+    (tmp_path / "shop" / "data" / "export.parquet").write_bytes(b"")
+    with lakedbapi.connect(tmp_path / "shop") as connection:
         assert connection.execute("SELECT count(*) FROM information_schema.tables").fetchone() == (0,)
 
 
