@@ -10,6 +10,8 @@ HIVE := .venv-hive/.ready
 AZURITE := .venv-azurite/.ready
 OLDEST := .venv-oldest/.ready
 DUCKDB1 := .venv-duckdb1/.ready
+NEWEST := .venv-newest/.ready
+NEWEST_PYTHON ?= python3.13
 SA20 := .venv-sa20/.ready
 SA14 := .venv-sa14/.ready
 SA_PYTHONS := LAKE_SA20_PYTHON=$(CURDIR)/.venv-sa20/bin/python LAKE_SA14_PYTHON=$(CURDIR)/.venv-sa14/bin/python
@@ -27,7 +29,7 @@ NOT_OLDEST := --deselect tests/dbapi/test_arrow.py::test_consumers_of_the_c_stre
     --deselect tests/query/test_names.py::test_an_unknown_schema_is_named_wherever_a_statement_reads \
     -W ignore::pytest.PytestUnraisableExceptionWarning
 
-.PHONY: help demo test check format compliance consumers superset sqlalchemy peers hive azurite oldest duckdb1 bench clean
+.PHONY: help demo test check format compliance consumers superset sqlalchemy peers hive azurite oldest duckdb1 newest bench clean
 
 help: ## This list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -96,11 +98,14 @@ duckdb1: $(DUCKDB1) ## What depends on the engine most, on the newest DuckDB tha
 	    tests/dbapi/test_values.py tests/dml/test_insert.py tests/formats/delta/test_golden.py tests/formats/ducklake/test_encrypted.py \
 	    tests/formats/ducklake/test_inlined_values.py tests/formats/ducklake/test_variants.py tests/formats/ducklake/test_versions.py
 
+newest: $(NEWEST) ## What depends on Python and its libraries most, on a newer Python: NEWEST_PYTHON=…
+	.venv-newest/bin/python -m pytest -n $(JOBS) -m "not thorough" tests/dbapi tests/engine tests/faults tests/query tests/sqlalchemy tests/storage
+
 bench: $(DEV) $(PEERS) ## Timings next to DuckDB's own ducklake extension
 	LAKE_PEERS_PYTHON=$(PEERS_PYTHON) $(BIN)/python benchmarks/rowlevel.py
 
 clean: ## Remove the environments and caches
-	rm -rf .venv .venv-peers .venv-oldest .venv-duckdb1 .venv-consumers .venv-superset .venv-hive .venv-azurite .venv-sa20 .venv-sa14 .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache build dist
+	rm -rf .venv .venv-peers .venv-oldest .venv-duckdb1 .venv-newest .venv-consumers .venv-superset .venv-hive .venv-azurite .venv-sa20 .venv-sa14 .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache build dist
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(BIN)/python:
@@ -137,4 +142,9 @@ $(OLDEST): pyproject.toml tests/oldest.txt
 $(DUCKDB1): pyproject.toml
 	$(PYTHON) -m venv .venv-duckdb1
 	.venv-duckdb1/bin/python -m pip install --quiet --editable '.[dev]' 'duckdb<2' pytz
+	@touch $@
+
+$(NEWEST): pyproject.toml
+	$(NEWEST_PYTHON) -m venv .venv-newest
+	.venv-newest/bin/python -m pip install --quiet --editable '.[dev]'
 	@touch $@
