@@ -205,6 +205,14 @@ def test_zorder_takes_turns_with_the_bits_of_its_columns(sql: Sql) -> None:
     )
 
 
+def test_zorder_takes_many_columns_of_many_values(sql: Sql) -> None:
+    """The bits of all of them are those of one number."""
+    sql("CREATE TABLE t (a BIGINT, b BIGINT, c BIGINT, d BIGINT)")
+    sql("INSERT INTO t SELECT i, -i, i, 5 FROM range(40000) r(i)")
+    sql("OPTIMIZE t ZORDER BY (a, b, c, d)")
+    assert sql("SELECT count(*), sum(a), sum(b), sum(c - a) FROM t") == [(40000, 799980000, -799980000, 0)]
+
+
 def test_clustered_tables_are_optimized_in_the_order_of_their_columns(tmp_path: Path, sql: Sql) -> None:
     protocol = {"minReaderVersion": 1, "minWriterVersion": 7, "writerFeatures": ["clustering", "domainMetadata"]}
     made = Table(tmp_path / "t").create(protocol=protocol)

@@ -52,6 +52,7 @@ def value(connect: Connect, directory: Path, type: str, text: str | None) -> Any
             Decimal("9999999999999999999999999999.9999999999"),
         ),
         ("decimal(4,2)", "12.500", Decimal("12.50")),
+        ("decimal(4,2)", "1.555", Decimal("1.56")),
         ("binary", "é€", "é€".encode()),
         ("boolean", "TRUE", True),
         ("boolean", "false", False),

@@ -227,6 +227,16 @@ def test_times_beyond_the_calendar_of_the_log_have_no_bounds(lake: lakedbapi.Con
     assert values(lake, f"SELECT i FROM t WHERE d = '{day}'::DATE AND t = '{day}'::DATE") == [1]
 
 
+def test_bounds_of_times_have_milliseconds(lake: lakedbapi.Connection, table: Path) -> None:
+    lake.execute("CREATE TABLE t (z TIMESTAMPTZ, t TIMESTAMP)")
+    lake.execute("INSERT INTO t VALUES ('2020-01-01 00:00:00+00', '2020-01-01 00:00:00')")
+    lake.execute("INSERT INTO t VALUES ('2020-01-01 00:00:00.5+00', '2020-01-01 00:00:00.5')")
+    for version, second in ((1, "00:00:00.000"), (2, "00:00:00.500")):
+        (add,) = of_kind(commit(table, version), "add")
+        bounds = {"z": f"2020-01-01T{second}Z", "t": f"2020-01-01T{second}"}
+        assert json.loads(add["stats"])["minValues"] == json.loads(add["stats"])["maxValues"] == bounds
+
+
 def test_an_infinity_leaves_a_column_without_bounds(lake: lakedbapi.Connection, table: Path) -> None:
     """JSON has no number for it."""
     lake.execute("CREATE TABLE t (f DOUBLE, g FLOAT, h DOUBLE)")
