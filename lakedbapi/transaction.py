@@ -23,6 +23,7 @@ from lakedbapi.model.name_mapping import NameMapping
 from lakedbapi.model.scan import DATA_FILES, FIELD_ID, NAME, ROW_ID_FIELD, FileGroup, RowGroup, Scan
 
 T = TypeVar("T", SchemaInfo, TableInfo, ViewInfo, MacroInfo)
+Named = TypeVar("Named", TableInfo, ViewInfo)
 
 FILE, STAGED_FILE, ROW_GROUP, MERGED_ROWS, STAGED_ROWS = range(5)
 """The kinds of parts a table's contents have."""
@@ -246,14 +247,7 @@ class CatalogView:
 
     def table(self, schema: str, name: str) -> TableInfo | None:
         found = self.schema(schema)
-        if found is None:
-            return None
-        staged, key = self.changes.tables, (found.id, name.casefold())
-        for table in staged.values():
-            if table is not None and (table.schema_id, table.name.casefold()) == key:
-                return table
-        committed = self.snapshot.find_table(found, name)
-        return None if committed is None or committed.id in staged else committed
+        return None if found is None else _called(name, found, self.changes.tables, self.snapshot.find_table)
 
     def table_names(self, schema: SchemaInfo) -> Sequence[str]:
         """The names of a schema's tables, sorted."""
@@ -267,14 +261,7 @@ class CatalogView:
 
     def view(self, schema: str, name: str) -> ViewInfo | None:
         found = self.schema(schema)
-        if found is None:
-            return None
-        staged, key = self.changes.views, (found.id, name.casefold())
-        for view in staged.values():
-            if view is not None and (view.schema_id, view.name.casefold()) == key:
-                return view
-        committed = self.snapshot.find_view(found, name)
-        return None if committed is None or committed.id in staged else committed
+        return None if found is None else _called(name, found, self.changes.views, self.snapshot.find_view)
 
     def macros_called(self, schema: SchemaInfo, name: str) -> Sequence[MacroInfo]:
         """The macros of that name, whatever its case: at most a scalar one and a table one."""
@@ -441,6 +428,17 @@ class Transaction:
             catalog = self._catalog(alias)
             view = self._history[alias, point] = CatalogView(alias, catalog, catalog.as_of(point), Changes())
         return view
+
+
+def _called(
+    name: str, schema: SchemaInfo, staged: Mapping[int, Named | None], find: Callable[[SchemaInfo, str], Named | None]
+) -> Named | None:
+    """What has this name in the schema: staged, or committed, as `find` finds it, and not changed since."""
+    for info in staged.values():
+        if info is not None and (info.schema_id, info.name.casefold()) == (schema.id, name.casefold()):
+            return info
+    committed = find(schema, name)
+    return None if committed is None or committed.id in staged else committed
 
 
 def _overlay(base: Mapping[int, T], changed: Mapping[int, T | None]) -> Mapping[int, T]:

@@ -10,17 +10,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from lakedbapi.formats.ducklake.values import TIMESTAMP_UNITS
 from lakedbapi.model.types import Decimal, List, Map, Scalar, Struct, Type
 
-_UNITS = {
-    "date": "D",
-    "timestamp": "us",
-    "timestamp_s": "s",
-    "timestamp_ms": "ms",
-    "timestamp_ns": "ns",
-    "timestamptz": "us",
-    "timestamptz_ns": "ns",
-}
+_UNITS = {"date": "D", **TIMESTAMP_UNITS}
 _BARE = frozenset(
     {
         *("boolean", "int8", "int16", "int32", "int64", "int128", "uint8", "uint16", "uint32", "uint64", "uint128"),

@@ -19,7 +19,7 @@ from lakedbapi.formats.ducklake.variants import variant_json
 from lakedbapi.model.arrow import arrow_type
 from lakedbapi.model.types import Decimal, Field, List, Map, Scalar, Struct, Type
 
-_UNITS = {
+TIMESTAMP_UNITS = {
     "timestamp": "us",
     "timestamp_s": "s",
     "timestamp_ms": "ms",
@@ -159,8 +159,8 @@ def _each_parser(type: Type) -> Callable[[str], Any]:
         quantum = PyDecimal(1).scaleb(-type.scale, _EXACT)
         return lambda text: PyDecimal(text).quantize(quantum, context=_EXACT)
     assert isinstance(type, Scalar)
-    if type.name in _UNITS:
-        unit = _UNITS[type.name]
+    if type.name in TIMESTAMP_UNITS:
+        unit = TIMESTAMP_UNITS[type.name]
         return lambda text: parse_instant(text, unit)
     if type.name == "date":
         return _parse_date
