@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from lakedbapi.errors import DataError, IntegrityError
+from lakedbapi.errors import DataError, IntegrityError, NotSupportedError
 from tests.formats.delta.committed import commit, of_kind
 from tests.formats.delta.conftest import Connect
 from tests.formats.delta.writing import DV, Table
@@ -203,3 +203,10 @@ def test_an_empty_text_violates_what_null_does(tmp_path: Path, connect: Connect,
     with pytest.raises(IntegrityError, match="NULL"):
         lake.execute(change)
     assert lake.execute("SELECT * FROM t").fetchall() == [(0, "x")]
+
+
+def test_a_table_is_not_partitioned_by_bytes(connect: Connect, tmp_path: Path) -> None:
+    """No text for them means the same to all readers."""
+    lake = connect(tmp_path, autocommit=True)
+    with pytest.raises(NotSupportedError, match="cannot be partitioned by 'b': a BLOB has no text"):
+        lake.execute("CREATE TABLE t (i INTEGER, b BLOB) PARTITIONED BY (b)")
