@@ -425,8 +425,9 @@ def _from_path(text: str, options: dict[str, Any]) -> tuple[str, str, dict[str, 
     if path.is_file() or (not path.exists() and path.suffix in _CATALOG_SUFFIXES):
         return format, f"{_catalog_kind(path)}:{path}", options
     catalog = path / CATALOG_FILE
-    # A catalog that exists knows where its data lies.
-    new = {} if catalog.exists() else {"data_path": f"{path.as_posix()}/{DATA_DIRECTORY}"}
+    # A catalog that exists knows where its data lies, unless it is empty.
+    exists = catalog.exists() and catalog.stat().st_size > 0
+    new = {} if exists else {"data_path": f"{path.as_posix()}/{DATA_DIRECTORY}"}
     return format, f"sqlite:{catalog}", {**new, **options}
 
 

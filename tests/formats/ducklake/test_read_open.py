@@ -225,6 +225,19 @@ def test_an_emptied_catalog_is_no_new_lake(tmp_path: Path) -> None:
     assert catalog.stat().st_size == 0
 
 
+def test_the_emptied_catalog_of_a_directory_is_no_new_lake(tmp_path: Path) -> None:
+    catalog = tmp_path / "catalog.sqlite"
+    catalog.touch()
+    with lakedbapi.connect(tmp_path, data_inlining_row_limit=0) as connection:  # Nothing is lost: a new lake.
+        connection.execute("CREATE TABLE t AS SELECT 1 AS i")
+    assert list((tmp_path / "data").rglob("*.parquet"))
+    catalog.write_bytes(b"")
+    with pytest.raises(
+        errors.OperationalError, match=r"catalog .* is an empty file, but there are data files in .*/data/"
+    ):
+        lakedbapi.connect(tmp_path)
+
+
 @pytest.mark.parametrize("name", ["shop", "ducklake:///shop.sqlite", "ducklake+duckdb:///shop.ducklake"])
 def test_a_lost_catalog_is_no_new_lake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     """A new one would take the files of the lost one for orphans, and remove them."""
