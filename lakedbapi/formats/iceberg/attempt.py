@@ -18,7 +18,7 @@ from pyiceberg.table.snapshots import Operation
 from pyiceberg.typedef import Record
 from pyiceberg.types import StructType
 
-from lakedbapi.errors import InternalError
+from lakedbapi.errors import DataError, InternalError
 from lakedbapi.formats.iceberg import delete_files, delete_rewriting, manifest_files
 from lakedbapi.formats.iceberg.client_fixes import next_row_id
 from lakedbapi.formats.iceberg.conflicts import conflict, located
@@ -403,7 +403,9 @@ class Attempt:
         if snapshot is None:
             return []
         path = self._paths.full(snapshot.manifest_list)
-        rows = manifest_files.read_list(self._storage.read_bytes(path))
+        rows = manifest_files.read_list(path, self._storage.read_bytes(path))
+        if len(rows) != len(head.manifests):
+            raise DataError(f"The manifest list {path!r} has been replaced since it was read. Restore it from a copy.")
         return [(row, file) for row, file in zip(rows, head.manifests, strict=True) if file.has_live_files]
 
     def _as_it_is(self, row: Row, file: ManifestFile) -> tuple[list[Row], int]:
@@ -445,7 +447,7 @@ class Attempt:
         type of the partitions."""
         path = self._paths.full(file.path)
         columns, gone = self._going(file)
-        stored = manifest_files.read_manifest(self._storage.read_bytes(path))
+        stored = manifest_files.read_manifest(path, self._storage.read_bytes(path))
         resolved = columns.select(["snapshot_id", "sequence_number", "file_sequence_number", "first_row_id"])
         entries = []
         for entry, numbers, goes in zip(stored.entries, resolved.to_pylist(), gone.tolist(), strict=True):

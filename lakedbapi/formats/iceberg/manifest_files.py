@@ -20,7 +20,7 @@ from pyiceberg.typedef import Record
 from pyiceberg.types import IcebergType, NestedField, StructType
 
 from lakedbapi.formats.iceberg import avro
-from lakedbapi.formats.iceberg.manifests import DATA, DELETED, EXISTING
+from lakedbapi.formats.iceberg.manifests import DATA, DELETED, EXISTING, decoded
 from lakedbapi.formats.iceberg.values import encoded
 
 _NEWEST: Any = 3
@@ -43,7 +43,11 @@ class StoredManifest:
     entries: list[Row]
 
 
-def read_manifest(data: bytes) -> StoredManifest:
+def read_manifest(path: str, data: bytes) -> StoredManifest:
+    return decoded("manifest", path, lambda: _manifest(data))
+
+
+def _manifest(data: bytes) -> StoredManifest:
     stored, rows = avro.read(data, _stored_entry)
     return StoredManifest(_partition(stored), [_entry(row) for row in rows])
 
@@ -80,8 +84,12 @@ def _entry(record: Record) -> Row:
     return entry
 
 
-def read_list(data: bytes) -> list[Row]:
+def read_list(path: str, data: bytes) -> list[Row]:
     """The manifests of a snapshot; what old versions do not say is as in the specification's rules for them."""
+    return decoded("manifest list", path, lambda: _list(data))
+
+
+def _list(data: bytes) -> list[Row]:
     found = [_row(record, _LIST) for record in avro.read(data, _stored_list)[1]]
     for row in found:
         for name in ("content", "sequence_number", "min_sequence_number"):

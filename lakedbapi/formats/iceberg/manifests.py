@@ -175,7 +175,7 @@ def _entry_schema(stored: Schema) -> Schema:
 
 def read_list(path: str, read: Callable[[], bytes]) -> tuple[ManifestFile, ...]:
     """The manifests of a snapshot. Versions before 2 have no contents and sequence numbers: data, and 0."""
-    return _lists.get(path, lambda: _decoded("manifest list", path, lambda: _list(read())))
+    return _lists.get(path, lambda: decoded("manifest list", path, lambda: _list(read())))
 
 
 def read_manifests(paths: Sequence[str], read_many: Callable[[Sequence[str]], Sequence[bytes]]) -> Iterator[Manifest]:
@@ -192,7 +192,7 @@ def _read_manifest(
     path: str, contents: Mapping[str, bytes], read_many: Callable[[Sequence[str]], Sequence[bytes]]
 ) -> Manifest:
     data = contents[path] if path in contents else read_many([path])[0]
-    return _decoded("manifest", path, lambda: _manifest(data))
+    return decoded("manifest", path, lambda: _manifest(data))
 
 
 def _list(data: bytes) -> tuple[ManifestFile, ...]:
@@ -263,7 +263,8 @@ def _bits(value: Any) -> Any:
     return struct.pack(">d", math.nan if math.isnan(value) else value)
 
 
-def _decoded(kind: str, path: str, decode: Callable[[], T]) -> T:
+def decoded(kind: str, path: str, decode: Callable[[], T]) -> T:
+    """`decode()`; DataError when the `kind` of file at `path` is not what it should be."""
     try:
         return decode()
     except Error:

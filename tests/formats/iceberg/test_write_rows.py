@@ -246,3 +246,32 @@ def test_tables_of_version_1_are_upgraded_first(tmp_path: Path) -> None:
     seen = place.catalog.load_table("old.t").scan().to_arrow().column("a").to_pylist()
     assert sorted(seen) == [0, 2, 3, 4, 7]
     place.close()
+
+
+@pytest.mark.parametrize("damage", ["emptied", "cut", "changed"])
+@pytest.mark.parametrize(
+    ("kind", "sql"),
+    [
+        ("manifest list", "INSERT INTO t VALUES (1, 'a')"),
+        ("manifest list", "DELETE FROM t WHERE a = 4"),
+        ("manifest list", "OPTIMIZE t"),
+        ("manifest", "OPTIMIZE t"),
+    ],
+)
+def test_damaged_metadata_are_named_by_what_writes_them_anew(
+    place: Lake, lake: lakedbapi.Connection, kind: str, sql: str, damage: str
+) -> None:
+    """They were read before, and so are known, but have more in them than is kept."""
+    ten(place, lake)
+    lake.execute("INSERT INTO t SELECT i, 's' FROM range(10, 20) r(i)")
+    assert len(rows(lake)) == 20
+    name = place.snapshots()[-1].manifest_list if kind == "manifest list" else place.manifests()[0]["manifest_path"]
+    path = Path(name.removeprefix("file://"))
+    whole = path.read_bytes()
+    bad = {"emptied": b"", "cut": whole[: len(whole) // 2], "changed": whole[:300] + b"\xff" * 40 + whole[340:]}[damage]
+    path.write_bytes(bad)
+    with pytest.raises(lakedbapi.DataError, match=f"{path.name}.* Restore it from a copy"):
+        lake.execute(sql)
+    path.write_bytes(whole)
+    assert len(rows(lake)) == 20
+    lake.execute(sql)

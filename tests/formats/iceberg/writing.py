@@ -62,13 +62,14 @@ class Lake:
         return {"operation": snapshot.summary.operation.value, **snapshot.summary.additional_properties}
 
     def manifests(self, name: str = "t") -> list[Row]:
-        return read_list(_read(self.snapshots(name)[-1].manifest_list))
+        path = self.snapshots(name)[-1].manifest_list
+        return read_list(path, _read(path))
 
     def entries(self, name: str = "t", *, deleted: bool = False) -> list[Row]:
         """Entries of the newest snapshot, each with the row of its manifest."""
         found = []
         for row in self.manifests(name):
-            for entry in read_manifest(_read(row["manifest_path"])).entries:
+            for entry in read_manifest(row["manifest_path"], _read(row["manifest_path"])).entries:
                 if deleted or entry["status"] != 2:
                     found.append({**entry, "manifest": row})
         return found
