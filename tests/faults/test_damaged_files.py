@@ -87,9 +87,10 @@ STATEMENTS = {
     "insert-select": "INSERT INTO other SELECT * FROM t",
     "merge": "MERGE INTO t USING other ON t.id = other.id WHEN MATCHED THEN UPDATE SET s = 'y'",
 }
+COMPACTION = {"compaction": "CALL ducklake_rewrite_data_files('lake', 't', delete_threshold => 0.05)"}
 
 
-@pytest.mark.parametrize("statement", STATEMENTS.values(), ids=STATEMENTS)
+@pytest.mark.parametrize("statement", [*STATEMENTS.values(), *COMPACTION.values()], ids=[*STATEMENTS, *COMPACTION])
 @pytest.mark.parametrize("damage", DAMAGE.values(), ids=DAMAGE)
 @pytest.mark.parametrize("kind", ["data", "delete"])
 def test_a_damaged_file_is_named(

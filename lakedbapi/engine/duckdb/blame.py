@@ -37,13 +37,15 @@ def named(
         found = _damage(path, key, filesystems, whole=False)
         if found is not None:
             return found
-    if directory is not None:
-        return errors.OperationalError(f"{directory}: writing a data file failed: {error}")
     sizes = sum(group.files.column("file_size_bytes").to_numpy().sum() for group in groups)
-    for path, key in _files(groups) if sizes <= _MOST_BYTES else ():
+    # A refused upload is more likely than damage, and not worth downloads.
+    read_again = sizes <= _MOST_BYTES and (directory is None or output.is_local(directory))
+    for path, key in _files(groups) if read_again else ():
         found = _damage(path, key, filesystems, whole=True)
         if found is not None:
             return found
+    if directory is not None:
+        return errors.OperationalError(f"{directory}: writing a data file failed: {error}")
     if sum(group.files.num_rows for group in groups) == 1:
         return corrupt(next(_files(groups))[0], error)
     tables = ", ".join(sorted(".".join(filter(None, name)) for name in scans)) or "the query"
