@@ -5,11 +5,13 @@ Each is read from and written to the JSON of the log without loss: keys that are
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 from lakedbapi.errors import DataError
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -35,8 +37,8 @@ class Protocol:
         return cls(
             reader,
             writer,
-            _texts(rest.pop("readerFeatures", None)),
-            _texts(rest.pop("writerFeatures", None)),
+            _texts("readerFeatures", rest.pop("readerFeatures", None)),
+            _texts("writerFeatures", rest.pop("writerFeatures", None)),
             _without_nulls(rest),
         )
 
@@ -66,18 +68,19 @@ class Metadata:
 
     @classmethod
     def from_json(cls, action: Mapping[str, Any]) -> Metadata:
+        """DataError for values of other types."""
         rest = dict(action)
         format = rest.pop("format", None) or {}
         return cls(
-            id=rest.pop("id", None) or "",
-            schema_string=rest.pop("schemaString", None) or "",
-            partition_columns=_texts(rest.pop("partitionColumns", None)) or (),
-            configuration=dict(rest.pop("configuration", None) or {}),
-            name=rest.pop("name", None),
-            description=rest.pop("description", None),
-            created_time=rest.pop("createdTime", None),
-            format_provider=format.get("provider") or "parquet",
-            format_options=dict(format.get("options") or {}),
+            id=_typed("id", rest.pop("id", None), str) or "",
+            schema_string=_typed("schemaString", rest.pop("schemaString", None), str) or "",
+            partition_columns=_texts("partitionColumns", rest.pop("partitionColumns", None)) or (),
+            configuration=_text_map("configuration", rest.pop("configuration", None)),
+            name=_typed("name", rest.pop("name", None), str),
+            description=_typed("description", rest.pop("description", None), str),
+            created_time=_whole_number("createdTime", rest.pop("createdTime", None)),
+            format_provider=_typed("format.provider", format.get("provider"), str) or "parquet",
+            format_options=_text_map("format.options", format.get("options")),
             extra=_without_nulls(rest),
         )
 
@@ -129,8 +132,28 @@ class DomainMetadata:
         return {"domain": self.domain, "configuration": self.configuration, "removed": self.removed}
 
 
-def _texts(values: Sequence[str] | None) -> tuple[str, ...] | None:
-    return None if values is None else tuple(values)
+def _typed(name: str, value: Any, type: type[T]) -> T | None:
+    if value is None or isinstance(value, type):
+        return value
+    raise DataError(f"the table's log is damaged: {name} is {value!r}")
+
+
+def _whole_number(name: str, value: Any) -> int | None:
+    found = _typed(name, value, int)
+    if found is not None and abs(found) >= 1 << 63:
+        raise DataError(f"the table's log is damaged: {name} is {value!r}")
+    return found
+
+
+def _texts(name: str, values: Any) -> tuple[str, ...] | None:
+    found = _typed(name, values, list)
+    return None if found is None else tuple(_typed(name, value, str) or "" for value in found)
+
+
+def _text_map(name: str, values: Any) -> dict[str, str]:
+    """Without values that are NULL."""
+    found = _typed(name, values, dict) or {}
+    return {key: text for key, value in found.items() if (text := _typed(f"{name} {key!r}", value, str)) is not None}
 
 
 def _without_nulls(action: Mapping[str, Any]) -> dict[str, Any]:

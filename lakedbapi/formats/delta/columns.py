@@ -72,9 +72,12 @@ def log_name(column: str) -> str:
 
 
 def from_json(actions: list[dict[str, Any]], versions: list[int], schema: pa.Schema) -> pa.Table:
-    """File actions as the JSON of the log has them, each with the version of its commit."""
+    """File actions as the JSON of the log has them, each with the version of its commit. KeyError or TypeError for one
+    without what each must have."""
     if not actions:
         return schema.empty_table()
+    for action in actions:
+        _check(action)
     arrays = []
     for column in schema:
         if column.name == "version":
@@ -86,6 +89,16 @@ def from_json(actions: list[dict[str, Any]], versions: list[int], schema: pa.Sch
             values = [None if value is None else list(value.items()) for value in values]
         arrays.append(pa.array(values, column.type))
     return pa.Table.from_arrays(arrays, schema=schema)
+
+
+def _check(action: dict[str, Any]) -> None:
+    if not isinstance(action["path"], str):
+        raise TypeError(f"its path is {action['path']!r}")
+    vector = action.get("deletionVector")
+    if vector is not None:
+        missing = {"storageType", "pathOrInlineDv", "sizeInBytes", "cardinality"} - vector.keys()
+        if missing:
+            raise KeyError(f"deletionVector has no {min(missing)}")
 
 
 def from_struct(structs: pa.ChunkedArray, schema: pa.Schema) -> pa.Table:

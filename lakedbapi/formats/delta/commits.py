@@ -17,6 +17,7 @@ from lakedbapi.formats.delta.columns import ADDS, CDC, REMOVES, from_json
 
 Commit = tuple[int, str, bytes]
 """Version, path (for errors) and content of a commit."""
+_KINDS = frozenset({"add", "remove", "cdc", "protocol", "metaData", "txn", "domainMetadata", "sidecar"})
 _BULK = 1 << 20
 """Bytes from which on reading file actions at once pays."""
 _PIECE = 16 << 20
@@ -90,6 +91,16 @@ def _parse_bulk(commits: Sequence[Commit]) -> Actions:
 
 
 def _parse(commits: Sequence[Commit]) -> Actions:
+    try:
+        return _read(commits)
+    except (DataError, KeyError, TypeError, ValueError, OverflowError, AttributeError, pa.ArrowException) as error:
+        if str(error).startswith(tuple(path for _, path, _ in commits)):
+            raise
+        paths = commits[0][1] if len(commits) == 1 else f"{commits[0][1]} to {commits[-1][1]}"
+        raise DataError(f"{paths}: the log has an action with a value missing or of the wrong type: {error}") from error
+
+
+def _read(commits: Sequence[Commit]) -> Actions:
     files: dict[str, tuple[list[dict[str, Any]], list[int]]] = {kind: ([], []) for kind in ("add", "remove", "cdc")}
     found: dict[str, Any] = {}
     txns: dict[str, Txn] = {}
@@ -111,21 +122,17 @@ def _parse(commits: Sequence[Commit]) -> Actions:
                 infos[version] = action
             elif kind == "sidecar":
                 sidecars.append(action["path"])
-    try:
-        return Actions(
-            from_json(*files["add"], ADDS),
-            from_json(*files["remove"], REMOVES),
-            from_json(*files["cdc"], CDC),
-            Protocol.from_json(found["protocol"]) if "protocol" in found else None,
-            Metadata.from_json(found["metaData"]) if "metaData" in found else None,
-            txns,
-            domains,
-            infos,
-            tuple(sidecars),
-        )
-    except (pa.ArrowInvalid, pa.ArrowTypeError, AttributeError) as error:
-        paths = commits[0][1] if len(commits) == 1 else f"{commits[0][1]} to {commits[-1][1]}"
-        raise DataError(f"{paths}: the log has a file action with a value of the wrong type: {error}") from error
+    return Actions(
+        from_json(*files["add"], ADDS),
+        from_json(*files["remove"], REMOVES),
+        from_json(*files["cdc"], CDC),
+        Protocol.from_json(found["protocol"]) if "protocol" in found else None,
+        Metadata.from_json(found["metaData"]) if "metaData" in found else None,
+        txns,
+        domains,
+        infos,
+        tuple(sidecars),
+    )
 
 
 def _actions(content: bytes, path: str) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -142,6 +149,8 @@ def _actions(content: bytes, path: str) -> Iterator[tuple[str, dict[str, Any]]]:
         for kind, action in entry.items():
             if isinstance(action, dict):
                 yield kind, action
+            elif action is not None and kind in _KINDS:
+                raise DataError(f"{path}: the commit has a line that is no action: {_shortened(json.dumps(entry))}")
 
 
 def _parsed(line: bytes, path: str) -> Any:

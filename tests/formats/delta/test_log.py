@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 from urllib.parse import quote
 
 import pyarrow as pa
@@ -94,6 +95,50 @@ def test_a_value_of_the_wrong_type_names_the_commit(connect: Connect, table: Tab
     table.commit({"add": {**table.file("a.parquet", [1])["add"], "size": "large"}})
     with pytest.raises(DataError, match=r"00001\.json.*wrong type"):
         ids(connect, table)
+
+
+@pytest.mark.parametrize(
+    ("kind", "change"),
+    [
+        ("add", {"path": None}),
+        ("add", {"size": 10**30}),
+        ("add", {"modificationTime": 10**30}),
+        ("add", {"deletionVector": {"storageType": "u", "offset": 1, "sizeInBytes": 44, "cardinality": 6}}),
+        ("remove", {"path": None}),
+        ("remove", {"deletionTimestamp": 10**30}),
+        ("remove", None),
+        ("metaData", {"id": ["a"]}),
+        ("metaData", {"id": 3}),
+        ("metaData", {"schemaString": ["a"]}),
+        ("metaData", {"partitionColumns": 1}),
+        ("metaData", {"partitionColumns": [1]}),
+        ("metaData", {"configuration": "a"}),
+        ("metaData", {"configuration": {"delta.enableDeletionVectors": ["true"]}}),
+        ("metaData", {"format": {"provider": "parquet", "options": ["a"]}}),
+        ("metaData", {"createdTime": "yesterday"}),
+        ("protocol", {"readerFeatures": [1]}),
+        ("protocol", {"writerFeatures": 1}),
+        ("txn", {"appId": None}),
+        ("domainMetadata", {"domain": None}),
+        ("sidecar", {"path": None}),
+    ],
+)
+def test_damaged_actions_name_the_commit(connect: Connect, tmp_path: Path, kind: str, change: Any) -> None:
+    table = Table(tmp_path / "t").create()
+    add = table.file("a.parquet", [1])
+    lines = [json.loads(line) for line in (table.log / f"{0:020}.json").read_text().splitlines()]
+    actions = {name: action for line in lines for name, action in line.items()}
+    actions |= {**add, **remove(add), "txn": {"appId": "a", "version": 1}, "sidecar": {"path": "a"}}
+    actions |= {"domainMetadata": {"domain": "d", "configuration": "", "removed": False}}
+    action: Any = "none" if change is None else {**actions[kind], **change}
+    table.commit(add)
+    table.commit({kind: without_nones(action)})
+    with pytest.raises(DataError, match=r"00002\.json: the (log|commit) has"):
+        ids(connect, table)
+
+
+def without_nones(action: Any) -> Any:
+    return {name: value for name, value in action.items() if value is not None} if isinstance(action, dict) else action
 
 
 @pytest.mark.parametrize("add_first", [True, False])
