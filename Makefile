@@ -96,7 +96,8 @@ oldest: $(OLDEST) ## The tests on the oldest supported versions
 duckdb1: $(DUCKDB1) ## What depends on the engine most, on the newest DuckDB that there is for Python 3.10
 	.venv-duckdb1/bin/python -m pytest -n $(JOBS) -m "not thorough" tests/engine tests/storage tests/faults tests/query \
 	    tests/dbapi/test_values.py tests/dml/test_insert.py tests/formats/delta/test_golden.py tests/formats/ducklake/test_encrypted.py \
-	    tests/formats/ducklake/test_inlined_values.py tests/formats/ducklake/test_variants.py tests/formats/ducklake/test_versions.py
+	    tests/formats/ducklake/test_inlined_values.py tests/formats/ducklake/test_variants.py tests/formats/ducklake/test_versions.py \
+	    tests/dml/test_batch.py
 
 newest: $(NEWEST) ## What depends on Python and its libraries most, on a newer Python: NEWEST_PYTHON=…
 	.venv-newest/bin/python -m pytest -n $(JOBS) -m "not thorough" tests/dbapi tests/engine tests/faults tests/query tests/sqlalchemy tests/storage

@@ -28,8 +28,10 @@ def test_a_directory_is_a_ducklake_with_its_catalog_and_data_inside(tmp_path: Pa
 
 def test_an_existing_catalog_decides_where_its_data_is(tmp_path: Path) -> None:
     (tmp_path / "shop").mkdir()
-    (tmp_path / "shop/catalog.sqlite").touch()
+    (tmp_path / "shop/catalog.sqlite").write_bytes(b"SQLite format 3")
     assert "data_path" not in parse("shop").format_options
+    (tmp_path / "shop/catalog.sqlite").write_bytes(b"")  # It decides nothing yet.
+    assert parse("shop").format_options["data_path"] == f"{tmp_path}/shop/data/"
 
 
 def test_what_lies_at_a_path_tells_its_format(tmp_path: Path) -> None:

@@ -134,6 +134,7 @@ def _connect(
         "SET GLOBAL TimeZone = 'UTC'",
         "SET allow_persistent_secrets = false",
         "SET enable_progress_bar = false",
+        *driver.SETTINGS,
     ]
     if not allow_external:
         # What is read is compared as it is written there, wildcards and all.
