@@ -22,7 +22,7 @@ def is_for_tables(storage: Storage, path: str) -> bool:
     being made, or was not made to the end."""
     entries = storage.entries(path)
     may_be_tables = any(entry.is_directory and is_visible(entry.name) for entry in entries)
-    return may_be_tables or all(entry.name.startswith((".", "_")) for entry in entries)
+    return may_be_tables or not any(entry.name.endswith(".parquet") or "=" in entry.name for entry in entries)
 
 
 class Tree:

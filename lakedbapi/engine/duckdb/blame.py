@@ -20,8 +20,8 @@ from lakedbapi.storage import encryption
 
 _MOST_FILES = 1_000
 _MOST_BYTES = 1 << 30
-_REFUSED = frozenset({errno.EACCES, errno.EPERM, errno.EMFILE, errno.ENFILE})
 """How much is looked through for the culprit."""
+_REFUSED = frozenset({errno.EACCES, errno.EPERM, errno.EMFILE, errno.ENFILE})
 
 
 def named(

@@ -193,8 +193,8 @@ def _mask(
 
 
 class _Share:
-    """Files one after the other, from number `first` on, that a mask is for: several for a single large file, none for
-    files without deletes."""
+    """Files one after the other, from number `first` on, that share a mask; a large file alone, which has several; or
+    files without deletes, which have none."""
 
     def __init__(self, first: int, deleted: npt.NDArray[np.bool_] | None) -> None:
         self.first = first

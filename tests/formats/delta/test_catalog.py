@@ -52,7 +52,7 @@ def test_tables_are_named_by_their_directories(connect: Connect, warehouse: Path
 
 def test_a_table_that_is_being_made_is_no_schema(connect: Connect, warehouse: Path) -> None:
     """Its files come before its log: they may take an hour, or their writer may have died."""
-    for path in ("half/part-0.parquet", "parts/k=1/part-0.parquet", "sales/no_table/part-0.parquet", "old/.crc"):
+    for path in ("half/part-0.parquet", "parts/k=1/part-0.parquet", "sales/no_table/part-0.parquet", "old/README.md"):
         (warehouse / path).parent.mkdir(parents=True, exist_ok=True)
         (warehouse / path).touch()
     table = Table(warehouse / "mixed" / "t").create()

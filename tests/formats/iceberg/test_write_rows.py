@@ -275,3 +275,14 @@ def test_damaged_metadata_are_named_by_what_writes_them_anew(
     path.write_bytes(whole)
     assert len(rows(lake)) == 20
     lake.execute(sql)
+
+
+def test_a_manifest_list_with_other_manifests_is_named(place: Lake, lake: lakedbapi.Connection) -> None:
+    ten(place, lake)
+    older = Path(place.snapshots()[-1].manifest_list.removeprefix("file://"))
+    lake.execute("INSERT INTO t VALUES (10, 's')")
+    newer = Path(place.snapshots()[-1].manifest_list.removeprefix("file://"))
+    assert len(rows(lake)) == 11
+    newer.write_bytes(older.read_bytes())
+    with pytest.raises(lakedbapi.DataError, match=f"{newer.name}.* has been replaced since it was read"):
+        lake.execute("INSERT INTO t VALUES (11, 's')")
